@@ -1,0 +1,134 @@
+//! The shape of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use countersign_event::{Scope, TenantId};
+use countersign_store::{Folder, Options, Reader, Store};
+
+use crate::command::{canon, demo, explain, keys, log, session, verify};
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::input::default_data_folder;
+use crate::output::Format;
+
+/// Countersign stands between an AI agent and everything the agent can touch.
+///
+/// This version keeps the sealed event log: durable, hash-chained, encrypted where it is not
+/// public, and verifiable offline.
+#[derive(Parser)]
+#[command(name = "countersign", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// How to print results
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    format: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Record a sample session, verify it, then tamper with a copy
+    Demo(demo::Demo),
+    /// Append to the log and read it
+    #[command(subcommand)]
+    Log(log::Log),
+    /// List sessions, look at one, erase its content
+    #[command(subcommand)]
+    Session(session::Session),
+    /// Check a log or an export offline
+    Verify(verify::Verify),
+    /// Look at the master key and replace it
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    /// Print the canonical form or the digest of JSON
+    Canon(canon::Canon),
+    /// Explain an error code
+    Explain(explain::Explain),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let format = self.format;
+        match self.command {
+            Command::Demo(demo) => demo.run(),
+            Command::Log(log) => log.run(format),
+            Command::Session(session) => session.run(format),
+            Command::Verify(verify) => verify.run(format),
+            Command::Keys(keys) => keys.run(format),
+            Command::Canon(canon) => canon.run(),
+            Command::Explain(explain) => explain.run(format),
+        }
+    }
+}
+
+/// Reads the arguments. Wrong usage has an exit code of its own: clap's would read as "denied".
+pub(crate) fn parse() -> Result<Cli, Exit> {
+    Cli::try_parse().map_err(|error| {
+        // There is nowhere to report that the message could not be printed.
+        let _ = error.print();
+        if error.use_stderr() {
+            Exit::Usage
+        } else {
+            Exit::Done
+        }
+    })
+}
+
+/// Where the log is.
+#[derive(Args, Clone)]
+pub(crate) struct DataFolder {
+    /// The data folder [default: countersign in the user's data folder]
+    #[arg(long = "data", env = "COUNTERSIGN_DATA", value_name = "DIR")]
+    path: Option<PathBuf>,
+}
+
+impl DataFolder {
+    pub(crate) fn folder(&self) -> Result<Folder, Failure> {
+        self.path
+            .clone()
+            .or_else(default_data_folder)
+            .map(Folder::new)
+            .ok_or_else(|| {
+                Failure::new(
+                    Code::Folder,
+                    "there is no home folder: say where the log is with --data",
+                )
+            })
+    }
+
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
+        Ok(Store::open(&self.folder()?, Options::default())?)
+    }
+
+    pub(crate) fn reader(&self) -> Result<Reader, Failure> {
+        Ok(Reader::open(&self.folder()?)?)
+    }
+}
+
+/// Whose sessions.
+#[derive(Args, Clone)]
+pub(crate) struct Tenant {
+    /// The tenant
+    #[arg(long, value_name = "TENANT", default_value = "default")]
+    tenant: String,
+}
+
+impl Tenant {
+    pub(crate) fn id(&self) -> Result<TenantId, Failure> {
+        Ok(TenantId::new(self.tenant.as_str())?)
+    }
+
+    pub(crate) fn scope(&self, session: &str) -> Result<Scope, Failure> {
+        Ok(Scope::new(self.tenant.as_str(), session)?)
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  countersign demo
+  countersign log append --session s1 --type MEMORY_WRITE --payload '{\"memory_key\":\"k\"}'
+  countersign log list --session s1
+  countersign verify
+
+Exit codes: 0 done, 1 failed, 3 invalid input, 5 verification failed, 64 wrong usage.";

@@ -1,0 +1,9 @@
+//! One module a command.
+
+pub(crate) mod canon;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod keys;
+pub(crate) mod log;
+pub(crate) mod session;
+pub(crate) mod verify;

@@ -1,0 +1,88 @@
+//! `countersign log export`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use countersign_event::{SessionId, TenantId};
+use countersign_store::Filter;
+
+use crate::cli::DataFolder;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::output;
+
+#[derive(Args)]
+#[command(after_help = "\
+Each line is the canonical JSON of one event: exactly the hashed fields plus `hash`. Sealed members
+appear as commitments; no content leaves the log. Check an export with `countersign verify FILE`.
+
+Examples:
+  countersign log export --session s1 > s1.jsonl
+  countersign log export --out everything.jsonl")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    data: DataFolder,
+    /// Only events of this tenant [default: `default` with --session, else all]
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Only events of this session
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Write to a new file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Export {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let filter = self.filter()?;
+        let reader = self.data.reader()?;
+        let mut events = 0_u64;
+        let mut out = self.output()?;
+        reader.each(&filter, 0, |event| {
+            events += 1;
+            out.write_all(&event.line)?;
+            Ok::<_, Failure>(out.write_all(b"\n")?)
+        })?;
+        out.flush()?;
+        match (&self.session, events) {
+            (Some(session), 0) => Err(Failure::new(
+                Code::NoSession,
+                format!("no session `{session}`"),
+            )),
+            _ => Ok(Exit::Done),
+        }
+    }
+
+    fn filter(&self) -> Result<Filter, Failure> {
+        let default = self.session.is_some().then(|| "default".to_owned());
+        Ok(Filter {
+            tenant: self
+                .tenant
+                .clone()
+                .or(default)
+                .map(TenantId::new)
+                .transpose()?,
+            session: self.session.clone().map(SessionId::new).transpose()?,
+            ..Filter::default()
+        })
+    }
+
+    /// Never writes over a file: what is there may be somebody's only copy.
+    fn output(&self) -> Result<Box<dyn Write>, Failure> {
+        match &self.out {
+            None => Ok(Box::new(output::stdout())),
+            Some(path) => {
+                let file = File::create_new(path).map_err(|error| {
+                    Failure::new(
+                        Code::Output,
+                        format!("cannot create `{}`: {error}", path.display()),
+                    )
+                })?;
+                Ok(Box::new(BufWriter::new(file)))
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! `countersign verify`
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use countersign_canon::Json;
+use countersign_store::{Folder, Reader};
+use countersign_verify::{
+    Expectation, Finding, Place, Progress, Report, Selection, database, verify_stream,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::log::parse_hash;
+use crate::cli::DataFolder;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::input;
+use crate::output::{self, Format, Table, short, visible};
+
+mod opener;
+
+use opener::KeyOpener;
+
+#[derive(Args)]
+#[command(after_help = "\
+Recomputes every hash, link, order and, where the master key is at hand, every commitment. Prints
+the first bad event, what was checked and what was not. Needs no network and no running program.
+
+Examples:
+  countersign verify s1.jsonl --head 3f2a… --count 12
+  countersign verify --data DIR
+  countersign log export --session s1 | countersign verify -")]
+pub(crate) struct Verify {
+    /// An export, a log database, a data folder, or - for standard input; without it, --data counts
+    file: Option<String>,
+    #[command(flatten)]
+    data: DataFolder,
+    /// Only sessions of this tenant
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Only this session
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// The hash that the last event must have
+    #[arg(long, value_name = "HASH")]
+    head: Option<String>,
+    /// The number of events that there must be
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// A hash that some event must have: a head that you kept before the log grew
+    #[arg(long, value_name = "HASH")]
+    contains: Option<String>,
+}
+
+impl Verify {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let expectation = Expectation {
+            head: self.head.as_deref().map(parse_hash).transpose()?,
+            count: self.count,
+            contains: self.contains.as_deref().map(parse_hash).transpose()?,
+        };
+        let selection = Selection {
+            tenant_id: self.tenant.clone(),
+            session_id: self.session.clone(),
+        };
+        let (name, report) = match self.target()? {
+            Target::Folder(folder) => {
+                let report = verify_folder(&folder, &selection, &expectation)?;
+                (folder.path().display().to_string(), report)
+            }
+            Target::Database(path) => {
+                let report = verify_database(&path, &selection, &expectation, None);
+                (path.display().to_string(), report)
+            }
+            Target::Stream(path) => {
+                let report = verify_lines(&path, &selection, &expectation)?;
+                (path, report)
+            }
+        };
+        print(&name, &report, format)?;
+        Ok(outcome(&report))
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        let Some(file) = &self.file else {
+            return Ok(Target::Folder(self.data.folder()?));
+        };
+        let path = Path::new(file);
+        if file != "-" && path.is_dir() {
+            return Ok(Target::Folder(Folder::new(path)));
+        }
+        if file != "-" && is_database(path) {
+            return Ok(Target::Database(path.to_owned()));
+        }
+        Ok(Target::Stream(file.clone()))
+    }
+}
+
+enum Target {
+    Folder(Folder),
+    Database(PathBuf),
+    Stream(String),
+}
+
+pub(crate) fn verify_folder(
+    folder: &Folder,
+    selection: &Selection,
+    expectation: &Expectation,
+) -> Result<Report, Failure> {
+    // Gives a precise error for a folder that holds no log.
+    let reader = Reader::open(folder)?;
+    let opener = folder.master_key().exists().then(|| KeyOpener::new(reader));
+    let opener = opener
+        .as_ref()
+        .map(|opener| opener as &dyn countersign_verify::Opener);
+    Ok(verify_database(
+        &folder.database(),
+        selection,
+        expectation,
+        opener,
+    ))
+}
+
+pub(crate) fn verify_lines(
+    path: &str,
+    selection: &Selection,
+    expectation: &Expectation,
+) -> Result<Report, Failure> {
+    let source = input::lines(path)?;
+    let size = std::fs::metadata(path).ok().map(|metadata| metadata.len());
+    let mut bar = LateBar::new(size, "bytes");
+    verify_stream(source, selection, expectation, &mut |progress| {
+        bar.show(progress.bytes, progress)
+    })
+    .map_err(|error| input::unreadable(path, &error))
+}
+
+fn verify_database(
+    path: &Path,
+    selection: &Selection,
+    expectation: &Expectation,
+    opener: Option<&dyn countersign_verify::Opener>,
+) -> Report {
+    let mut bar = LateBar::new(database::count_events(path), "events");
+    database::verify_database(path, selection, expectation, opener, &mut |progress| {
+        bar.show(progress.events, progress);
+    })
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut magic = [0; SQLITE_MAGIC.len()];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok()
+        && &magic == SQLITE_MAGIC
+}
+
+/// A progress bar that appears only when the work takes longer than two seconds.
+struct LateBar {
+    start: Instant,
+    total: Option<u64>,
+    unit: &'static str,
+    bar: Option<ProgressBar>,
+}
+
+impl LateBar {
+    fn new(total: Option<u64>, unit: &'static str) -> Self {
+        Self {
+            start: Instant::now(),
+            total,
+            unit,
+            bar: None,
+        }
+    }
+
+    fn show(&mut self, done: u64, progress: Progress) {
+        if self.bar.is_none() && output::is_watched() && self.start.elapsed() > PATIENCE {
+            self.bar = Some(self.make());
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.set_message(format!("{} events", progress.events));
+        }
+    }
+
+    fn make(&self) -> ProgressBar {
+        let bar = self
+            .total
+            .map_or_else(ProgressBar::no_length, ProgressBar::new);
+        let template = format!(
+            "verifying {{bar:30}} {{percent:>3}} %  {{per_sec}} {}  {{msg}}  {{eta}} left",
+            self.unit
+        );
+        // A template that does not parse would cost the looks, not the result.
+        bar.with_style(
+            ProgressStyle::with_template(&template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        )
+    }
+}
+
+impl Drop for LateBar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn outcome(report: &Report) -> Exit {
+    match &report.failure {
+        None => Exit::Done,
+        Some(finding) => Failure::new(
+            Code::Unverified,
+            format!("verification failed: {}", finding.problem),
+        )
+        .report(),
+    }
+}
+
+fn print(name: &str, report: &Report, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Text => output::text(&text(name, report))?,
+        Format::Json => output::json(&json(report))?,
+    }
+    Ok(())
+}
+
+pub(crate) fn text(name: &str, report: &Report) -> String {
+    let mut lines = vec![headline(name, report)];
+    if let Some(finding) = &report.failure {
+        lines.push(format!(
+            "\nfirst bad event: {}\n  {}",
+            whereabouts(finding),
+            finding.problem
+        ));
+    }
+    lines.push("\nchecked:".to_owned());
+    lines.extend(report.checked.iter().map(|what| format!("  ✓ {what}")));
+    lines.push("not checked:".to_owned());
+    lines.extend(report.not_checked.iter().map(|what| format!("  – {what}")));
+    let mut shown = visible(&lines.join("\n"));
+    if !report.sessions.is_empty() {
+        shown.push_str("\n\n");
+        shown.push_str(&sessions(report).text());
+    }
+    if report.sessions.len() > MAX_SESSIONS {
+        shown.push_str(&format!(
+            "\n… and {} more",
+            report.sessions.len() - MAX_SESSIONS
+        ));
+    }
+    shown
+}
+
+fn headline(name: &str, report: &Report) -> String {
+    let word = if report.is_good() {
+        "VERIFIED ✓"
+    } else {
+        "FAILED ✗"
+    };
+    format!(
+        "{word}  {name}: {} good event(s) in {} session(s)",
+        report.events,
+        report.sessions.len()
+    )
+}
+
+fn whereabouts(finding: &Finding) -> String {
+    let mut parts: Vec<String> = finding.place.iter().map(Place::to_string).collect();
+    if let Some((tenant, session, seq)) = &finding.event {
+        parts.push(format!(
+            "tenant `{tenant}`, session `{session}`, event {seq}"
+        ));
+    }
+    if parts.is_empty() {
+        "none; something is missing".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn sessions(report: &Report) -> Table {
+    let mut table = Table::new(&["TENANT", "SESSION", "EVENTS", "STATE", "HEAD"]);
+    for session in report.sessions.iter().take(MAX_SESSIONS) {
+        table.row([
+            session.tenant_id.clone(),
+            session.session_id.clone(),
+            session.events.to_string(),
+            if session.terminated { "ended" } else { "open" }.to_owned(),
+            session.head.as_ref().map(short).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn json(report: &Report) -> Json {
+    let texts = |texts: &[String]| Json::Array(texts.iter().cloned().map(Json::from).collect());
+    let sessions = report.sessions.iter().map(|session| {
+        Json::object([
+            ("tenant_id", Json::from(session.tenant_id.as_str())),
+            ("session_id", Json::from(session.session_id.as_str())),
+            ("events", Json::from(session.events)),
+            (
+                "head",
+                session
+                    .head
+                    .map_or(Json::Null, |hash| Json::from(hash.to_string())),
+            ),
+            ("terminated", Json::from(session.terminated)),
+        ])
+    });
+    Json::object([
+        ("ok", Json::from(report.is_good())),
+        ("events", Json::from(report.events)),
+        (
+            "failure",
+            report.failure.as_ref().map_or(Json::Null, failure_json),
+        ),
+        ("checked", texts(&report.checked)),
+        ("not_checked", texts(&report.not_checked)),
+        ("sessions", Json::Array(sessions.collect())),
+    ])
+}
+
+fn failure_json(finding: &Finding) -> Json {
+    let (line, row) = match finding.place {
+        Some(Place::Line(line)) => (Json::from(line), Json::Null),
+        Some(Place::Row(row)) => (Json::Null, Json::from(row)),
+        None => (Json::Null, Json::Null),
+    };
+    let (tenant, session, seq) = match &finding.event {
+        Some((tenant, session, seq)) => (
+            Json::from(tenant.as_str()),
+            Json::from(session.as_str()),
+            Json::from(*seq),
+        ),
+        None => (Json::Null, Json::Null, Json::Null),
+    };
+    Json::object([
+        ("problem", Json::from(finding.problem.name())),
+        ("message", Json::from(finding.problem.to_string())),
+        ("line", line),
+        ("row", row),
+        ("tenant_id", tenant),
+        ("session_id", session),
+        ("seq", seq),
+    ])
+}
+
+const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_SESSIONS: usize = 20;

@@ -1,0 +1,208 @@
+//! Failures as people see them: a code, what happened, and what to do next.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use countersign_event::{IdError, PayloadError};
+use countersign_store as store;
+use countersign_vault::KeyringError;
+
+use crate::exit::Exit;
+use crate::output::visible;
+
+macro_rules! codes {
+    ($( $name:ident = $code:literal, $exit:ident, $hint:literal; )*) => {
+        /// Every failure has a code that stays the same between versions.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Code { $( $name ),* }
+
+        impl Code {
+            pub(crate) const ALL: &'static [Self] = &[ $( Self::$name ),* ];
+
+            pub(crate) const fn text(self) -> &'static str {
+                match self { $( Self::$name => $code ),* }
+            }
+
+            pub(crate) const fn exit(self) -> Exit {
+                match self { $( Self::$name => Exit::$exit ),* }
+            }
+
+            /// What to do next.
+            pub(crate) const fn hint(self) -> &'static str {
+                match self { $( Self::$name => $hint ),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Json = "C0101", Invalid, "the input must be one strict JSON value: no duplicate keys, no numbers that a double cannot hold, at most 128 levels";
+    Member = "C0102", Invalid, "`countersign log append --help` lists the event types; members that an event type does not declare may have any type";
+    TooLarge = "C0103", Invalid, "put large content elsewhere and record its digest";
+    EventType = "C0104", Invalid, "`countersign log append --help` lists the event types";
+    Id = "C0105", Invalid, "use a non-empty id of at most 1024 characters";
+    Input = "C0106", Invalid, "check the path and that you may read it";
+    Cursor = "C0107", Invalid, "use the cursor that the previous page printed, with the same filters";
+    Moment = "C0108", Invalid, "write a time as 2026-11-15T08:00:00Z, or how long ago as 90s, 30m, 2h or 7d";
+    Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case";
+    Conflict = "C0201", Failed, "somebody else appended first: read the new head with `countersign session show` and decide again";
+    Order = "C0202", Invalid, "append the missing event first, or use another call id";
+    Erased = "C0203", Failed, "start a new session; the chain of this one can still be verified";
+    NoSession = "C0204", Invalid, "`countersign session list` shows the sessions; check --tenant and --data";
+    NoLog = "C0205", Invalid, "check --data, or record a first event with `countersign log append`";
+    Damaged = "C0206", Unverified, "run `countersign verify --data DIR` and restore the log from a backup; other sessions are not affected";
+    NoEvent = "C0207", Invalid, "`countersign log list` shows the events";
+    Keys = "C0301", Failed, "the master key file must be there, belong to this log, and be readable by its owner only (chmod 600)";
+    Sealed = "C0302", Failed, "the session key or the ciphertext does not belong to this log; run `countersign verify --data DIR`";
+    Confirm = "C0303", Usage, "this cannot be undone: run it in a terminal, or add --yes";
+    Full = "C0401", Failed, "free some space and try again; what was acknowledged before is safe";
+    ReadOnly = "C0402", Failed, "check the permissions of the data folder and whether its file system is mounted read-only";
+    Busy = "C0403", Failed, "try again; if it stays busy, look for a process that holds the database";
+    Foreign = "C0404", Invalid, "check --data; a log of a newer version needs a newer countersign";
+    Folder = "C0405", Failed, "check that the folder exists and that you may write there";
+    Database = "C0406", Failed, "nothing was acknowledged; check the disk, then run `countersign verify --data DIR`";
+    Clock = "C0407", Failed, "set the system clock";
+    Output = "C0408", Failed, "check where the output goes";
+    Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
+    NoCode = "C0601", Invalid, "`countersign explain` lists the codes";
+}
+
+/// A failure on its way to the person at the terminal.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+    /// The other end of a pipe went away: there is nobody to tell.
+    silent: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            silent: false,
+        }
+    }
+
+    /// Says which line of the input it is about.
+    pub(crate) fn at_line(mut self, number: u64) -> Self {
+        self.message = format!("line {number}: {}", self.message);
+        self
+    }
+
+    /// Prints the failure and says how to exit.
+    pub(crate) fn report(&self) -> Exit {
+        if self.silent {
+            return Exit::Done;
+        }
+        crate::output::stderr(&format!(
+            "error[{}]: {}\n\nhint: {}",
+            self.code.text(),
+            visible(&self.message),
+            self.code.hint()
+        ));
+        self.code.exit()
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        use store::Error as E;
+        let code = match error.root() {
+            E::Conflict(_) | E::Rotated => Code::Conflict,
+            E::Order(_) => Code::Order,
+            E::Seal(_) | E::Envelope(_) => Code::Json,
+            E::Erased => Code::Erased,
+            E::NoSession(_) => Code::NoSession,
+            E::NoLog(_) => Code::NoLog,
+            E::Damaged { .. } => Code::Damaged,
+            E::Keyring(_) => Code::Keys,
+            E::Open(_) => Code::Sealed,
+            E::Full => Code::Full,
+            E::ReadOnly(_) => Code::ReadOnly,
+            E::Busy => Code::Busy,
+            E::Foreign { .. } => Code::Foreign,
+            E::Folder { .. } => Code::Folder,
+            E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
+        };
+        Self::new(code, chain(error.root()))
+    }
+}
+
+impl From<store::PageError> for Failure {
+    fn from(error: store::PageError) -> Self {
+        match error {
+            store::PageError::Cursor(error) => error.into(),
+            store::PageError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<store::CursorError> for Failure {
+    fn from(error: store::CursorError) -> Self {
+        Self::new(Code::Cursor, error.to_string())
+    }
+}
+
+impl From<KeyringError> for Failure {
+    fn from(error: KeyringError) -> Self {
+        Self::new(Code::Keys, chain(&error))
+    }
+}
+
+impl From<IdError> for Failure {
+    fn from(error: IdError) -> Self {
+        Self::new(Code::Id, error.to_string())
+    }
+}
+
+impl From<PayloadError> for Failure {
+    fn from(error: PayloadError) -> Self {
+        Self::new(Code::Member, error.to_string())
+    }
+}
+
+impl From<countersign_canon::Error> for Failure {
+    fn from(error: countersign_canon::Error) -> Self {
+        Self::new(Code::Json, error.to_string())
+    }
+}
+
+/// An error while writing to stdout.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self {
+            code: Code::Output,
+            message: format!("cannot write the output: {error}"),
+            silent: error.kind() == io::ErrorKind::BrokenPipe,
+        }
+    }
+}
+
+/// The message of an error and of what caused it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // Writing to a string does not fail.
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_sorted() {
+        assert!(
+            Code::ALL
+                .windows(2)
+                .all(|pair| pair[0].text() < pair[1].text())
+        );
+    }
+}

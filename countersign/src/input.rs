@@ -1,0 +1,80 @@
+//! Reading what people hand to a command.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use countersign_canon::{BoundedReadError, Json, Limits, read_bounded};
+
+use crate::errors::{Code, Failure};
+
+/// A JSON argument: the text itself, `@FILE`, or `-` for standard input. Never holds more than the
+/// limit in memory.
+pub(crate) fn json_argument(argument: &str) -> Result<Json, Failure> {
+    let limits = Limits::event();
+    let bytes = match argument.strip_prefix('@') {
+        Some(path) => {
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            read_bounded(file, limits.max_bytes).map_err(|error| bounded(path, error))?
+        }
+        None if argument == "-" => read_bounded(io::stdin().lock(), limits.max_bytes)
+            .map_err(|error| bounded("standard input", error))?,
+        None => return Ok(Json::admit(argument.as_bytes(), &limits)?),
+    };
+    Ok(Json::admit(&bytes, &limits)?)
+}
+
+/// A stream of lines: a file, or `-` for standard input.
+pub(crate) fn lines(path: &str) -> Result<Box<dyn BufRead>, Failure> {
+    if path == "-" {
+        return Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin())));
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
+}
+
+/// The next line without its end; `None` at the end. Never holds more than the limit in memory.
+pub(crate) fn next_line(
+    source: &mut dyn BufRead,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let mut line = Vec::new();
+    let read = io::Read::take(source, limit as u64 + 2)
+        .read_until(b'\n', &mut line)
+        .map_err(|error| unreadable("the input", &error))?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    if line.len() > limit {
+        return Err(Failure::new(
+            Code::TooLarge,
+            format!("a line is larger than {limit} bytes"),
+        ));
+    }
+    Ok((read > 0).then_some(line))
+}
+
+/// `$XDG_DATA_HOME/countersign`, or the usual place for it.
+pub(crate) fn default_data_folder() -> Option<PathBuf> {
+    let home = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    home("XDG_DATA_HOME")
+        .or_else(|| home("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("countersign"))
+}
+
+pub(crate) fn unreadable(path: &str, error: &io::Error) -> Failure {
+    Failure::new(Code::Input, format!("cannot read `{path}`: {error}"))
+}
+
+fn bounded(path: &str, error: BoundedReadError) -> Failure {
+    match error {
+        BoundedReadError::Io(error) => unreadable(path, &error),
+        error => Failure::new(Code::TooLarge, format!("`{path}` is {error}")),
+    }
+}
+
+const BUFFER: usize = 1 << 20;

@@ -1,0 +1,56 @@
+//! Printing. Standard output carries data, standard error everything else.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use countersign_canon::Json;
+
+mod table;
+mod visible;
+
+pub(crate) use table::Table;
+pub(crate) use visible::visible;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people. May change between versions.
+    Text,
+    /// For programs: one JSON value, or one a line where a command prints a stream.
+    Json,
+}
+
+/// Buffered standard output.
+pub(crate) fn stdout() -> io::BufWriter<io::StdoutLock<'static>> {
+    io::BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// One JSON value on a line of its own.
+pub(crate) fn json(value: &Json) -> io::Result<()> {
+    let mut text = value.to_jcs().map_err(io::Error::other)?;
+    text.push(b'\n');
+    let mut out = stdout();
+    out.write_all(&text)?;
+    out.flush()
+}
+
+/// Lines of text.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    let mut out = stdout();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// A message for the person at the terminal. There is nowhere to report its failure.
+pub(crate) fn stderr(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// Whether a progress bar has somebody to look at it.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// The first digits of a hash, enough to tell events apart at a glance.
+pub(crate) fn short(hash: &impl ToString) -> String {
+    hash.to_string().chars().take(12).collect()
+}

@@ -1,0 +1,267 @@
+//! Tidiness as a test: crate edges, file sizes, documents.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at once"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use countersign_canon::{Json, Limits, Numbers};
+
+/// Who may see whom, in production code. Arrows go down only.
+const EDGES: &[(&str, &[&str])] = &[
+    ("canon", &[]),
+    ("event", &["canon"]),
+    ("vault", &["canon", "event"]),
+    ("store", &["canon", "event", "vault"]),
+    ("verify", &["canon", "event"]),
+    ("benches", &["canon", "event", "store", "vault", "verify"]),
+    (
+        "countersign",
+        &["canon", "event", "store", "vault", "verify"],
+    ),
+];
+
+/// What canonical bytes may depend on. A JSON library here could change hashes when some other
+/// crate of the build switches on one of its features.
+const CANON_DEPENDENCIES: &[&str] = &["base16ct", "sha2", "thiserror"];
+
+/// Files that are longer than 600 lines, each with the reason why it is one concept.
+const LONG_FILES: &[(&str, &str)] = &[];
+const LONG: usize = 600;
+
+#[test]
+fn crates_see_only_what_is_below_them() {
+    let allowed: BTreeMap<&str, BTreeSet<&str>> = EDGES
+        .iter()
+        .map(|(from, to)| (*from, to.iter().copied().collect()))
+        .collect();
+    for package in packages() {
+        let name = short_name(&package.name);
+        let allowed = allowed
+            .get(name)
+            .unwrap_or_else(|| panic!("`{name}` has no entry in EDGES"));
+        for dependency in package.dependencies.iter().filter(|name| is_ours(name)) {
+            let dependency = short_name(dependency);
+            assert!(
+                allowed.contains(dependency),
+                "`{name}` must not see `{dependency}`"
+            );
+        }
+    }
+}
+
+#[test]
+fn canonical_bytes_depend_on_no_json_library() {
+    let canon = packages()
+        .into_iter()
+        .find(|package| package.name == "countersign-canon")
+        .unwrap();
+    assert_eq!(canon.dependencies, CANON_DEPENDENCIES);
+}
+
+#[test]
+fn files_are_short_or_say_why_not() {
+    let reasons: BTreeMap<&str, &str> = LONG_FILES.iter().copied().collect();
+    let mut long = BTreeSet::new();
+    for file in tracked("rs") {
+        let lines = read(&file).lines().count();
+        if lines > LONG {
+            let reason = reasons.get(file.as_str()).copied().unwrap_or_default();
+            assert!(
+                reason.len() > 20,
+                "{file} has {lines} lines: name its second concept, or say why"
+            );
+            long.insert(file);
+        }
+    }
+    for file in reasons.keys() {
+        assert!(
+            long.contains(*file),
+            "{file} is short now: remove it from the list"
+        );
+    }
+}
+
+#[test]
+fn crate_roots_forbid_unsafe_code_and_say_what_they_do() {
+    let roots = tracked("rs");
+    let roots = roots
+        .iter()
+        .filter(|file| file.ends_with("src/lib.rs") || file.ends_with("src/main.rs"));
+    for file in roots {
+        let text = read(file);
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{file}");
+        assert!(text.starts_with("//! "), "{file}");
+    }
+}
+
+#[test]
+fn modules_have_names() {
+    // Test crates need `mod.rs` for modules that several of them share.
+    let nameless: Vec<String> = tracked("rs")
+        .into_iter()
+        .filter(|file| file.ends_with("/mod.rs") && !file.contains("/tests/"))
+        .collect();
+    assert_eq!(nameless, Vec::<String>::new());
+}
+
+#[test]
+fn every_document_is_reachable_and_every_link_leads_somewhere() {
+    let documents: BTreeSet<String> = tracked("md").into_iter().collect();
+    let mut reached: BTreeSet<String> = BTreeSet::new();
+    let mut open = vec!["README.md".to_owned()];
+    while let Some(document) = open.pop() {
+        if reached.insert(document.clone()) {
+            open.extend(
+                links(&document)
+                    .into_iter()
+                    .filter(|target| documents.contains(target)),
+            );
+        }
+    }
+    let orphans: Vec<_> = documents
+        .difference(&reached)
+        .filter(|file| !file.contains("/tests/"))
+        .collect();
+    assert!(orphans.is_empty(), "nothing links to {orphans:?}");
+    for document in &documents {
+        for target in links(document) {
+            assert!(
+                root().join(&target).exists(),
+                "{document} links to {target}, which is not there"
+            );
+        }
+    }
+}
+
+#[test]
+fn documents_are_short() {
+    let lines = |file: &str| read(file).lines().count();
+    assert!(lines("README.md") <= 150);
+    assert!(lines("ARCHITECTURE.md") <= 300);
+    assert!(
+        tracked("md")
+            .iter()
+            .filter(|file| file.starts_with("docs/"))
+            .count()
+            <= 40
+    );
+}
+
+struct Package {
+    name: String,
+    /// Names of normal dependencies, sorted.
+    dependencies: Vec<String>,
+}
+
+fn packages() -> Vec<Package> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let limits = Limits {
+        max_bytes: 1 << 26,
+        max_depth: 64,
+        numbers: Numbers::Double,
+    };
+    let metadata = Json::admit(&output.stdout, &limits).unwrap();
+    let text = |json: &Json, member: &str| json.get(member).unwrap().as_str().unwrap().to_owned();
+    let packages = metadata.get("packages").unwrap().as_array().unwrap();
+    packages
+        .iter()
+        .map(|package| {
+            let dependencies = package.get("dependencies").unwrap().as_array().unwrap();
+            let normal = dependencies
+                .iter()
+                .filter(|one| one.get("kind").unwrap().is_null());
+            let mut dependencies: Vec<String> = normal.map(|one| text(one, "name")).collect();
+            dependencies.sort();
+            Package {
+                name: text(package, "name"),
+                dependencies,
+            }
+        })
+        .collect()
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with("countersign")
+}
+
+fn short_name(name: &str) -> &str {
+    name.strip_prefix("countersign-").unwrap_or(name)
+}
+
+/// The targets of relative links, as paths from the root.
+fn links(document: &str) -> Vec<String> {
+    let folder = Path::new(document).parent().unwrap().to_owned();
+    read(document)
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .map(|target| target.split('#').next().unwrap_or_default().to_owned())
+        .filter(|target| !target.is_empty() && !target.contains("://") && !target.contains(' '))
+        .map(|target| normal(&folder.join(target)))
+        .collect()
+}
+
+fn normal(path: &Path) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.components() {
+        match part.as_os_str().to_str().unwrap() {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part.to_owned()),
+        }
+    }
+    parts.join("/")
+}
+
+/// Files that git tracks, or will.
+fn tracked(extension: &str) -> Vec<String> {
+    let output = Command::new("git")
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            &format!("*.{extension}"),
+        ])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let files = String::from_utf8(output.stdout).unwrap();
+    files
+        .lines()
+        .filter(|file| root().join(file).exists())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}

@@ -1,0 +1,378 @@
+//! Steps over canonical text, one token or one value at a time.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::num::NonZeroUsize;
+
+use super::{order, short_escape};
+use crate::error::{Deviation, Error, Kind, Reason};
+use crate::number::{self, Literal};
+use crate::pointer;
+use crate::read::clamp_depth;
+use crate::string::{self, Span, plain_end};
+
+/// Where a key starts, behind its quote. Never zero, because a brace and a quote stand before it.
+/// The key is known by this alone so that it travels in a register.
+pub(super) type KeyStart = NonZeroUsize;
+
+/// A place in a text, everything before which was canonical.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    max_depth: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a [u8], max_depth: usize) -> Result<Self, Error> {
+        match std::str::from_utf8(text) {
+            Ok(text) => Ok(Self {
+                text,
+                at: 0,
+                max_depth: clamp_depth(max_depth),
+            }),
+            Err(error) => {
+                let offset = Some(error.valid_up_to());
+                Err(Error::new(Reason::InvalidUtf8, String::new(), offset))
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes().get(self.at).copied()
+    }
+
+    /// The text from `start` to here.
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
+        self.bytes().get(start..self.at).unwrap_or_default()
+    }
+
+    /// Any value, inside `depth` containers.
+    pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), Error> {
+        match self.peek() {
+            Some(b'"') => self.skip_string().map(drop),
+            Some(b'{') => self.skip_object(depth),
+            Some(b'[') => self.skip_array(depth),
+            Some(b'-' | b'0'..=b'9') => self.skip_number(),
+            Some(b't') => self.skip_word("true"),
+            Some(b'f') => self.skip_word("false"),
+            Some(b'n') => self.skip_word("null"),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn skip_object(&mut self, depth: usize) -> Result<(), Error> {
+        self.open(depth)?;
+        let mut previous = None;
+        while let Some(key) = self.next_key(previous)? {
+            previous = Some(key);
+            self.skip_value(depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn skip_array(&mut self, depth: usize) -> Result<(), Error> {
+        self.open(depth)?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        self.skip_value(depth + 1)?;
+        while self.peek() == Some(b',') {
+            self.at += 1;
+            self.skip_value(depth + 1)?;
+        }
+        self.skip_byte(b']')
+    }
+
+    /// The opening bracket that is next, inside `depth` containers.
+    pub(super) fn open(&mut self, depth: usize) -> Result<(), Error> {
+        if depth >= self.max_depth {
+            return Err(self.refuse(
+                Reason::TooDeep {
+                    limit: self.max_depth,
+                },
+                self.at,
+            ));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Up to the value of the next member, or past the closing brace.
+    #[inline]
+    pub(super) fn next_key(
+        &mut self,
+        previous: Option<KeyStart>,
+    ) -> Result<Option<KeyStart>, Error> {
+        match (self.peek(), previous) {
+            (Some(b'}'), _) => {
+                self.at += 1;
+                return Ok(None);
+            }
+            (Some(b','), Some(_)) => self.at += 1,
+            (Some(b'"'), None) => {}
+            _ => return Err(self.unexpected()),
+        }
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected());
+        }
+        let key = KeyStart::MIN.saturating_add(self.at);
+        self.skip_string()?;
+        if let Some(previous) = previous {
+            self.check_order(previous, key)?;
+        }
+        self.skip_byte(b':')?;
+        Ok(Some(key))
+    }
+
+    #[inline]
+    fn check_order(&self, before: KeyStart, key: KeyStart) -> Result<(), Error> {
+        match order::quoted_utf16(self.from(before.get()), self.from(key.get())) {
+            Some(Ordering::Less) => Ok(()),
+            _ => self.check_order_closely(before, key),
+        }
+    }
+
+    #[inline(never)]
+    fn check_order_closely(&self, before: KeyStart, key: KeyStart) -> Result<(), Error> {
+        let quote = key.get() - 1;
+        match order::utf16(&self.key(before), &self.key(key)) {
+            Ordering::Less => Ok(()),
+            Ordering::Equal => Err(self.duplicate_key(key)),
+            Ordering::Greater => Err(self.deviation(Deviation::KeyOrder, quote)),
+        }
+    }
+
+    /// The key that was just read, as it stands between its quotes.
+    #[inline]
+    pub(super) fn raw_key(&self, key: KeyStart) -> &'a str {
+        self.text.get(key.get()..self.key_end()).unwrap_or_default()
+    }
+
+    /// Whether the key that was just read denotes `expected`.
+    #[inline]
+    pub(super) fn is_key(&self, key: KeyStart, expected: &str) -> bool {
+        let raw = self
+            .bytes()
+            .get(key.get()..self.key_end())
+            .unwrap_or_default();
+        if expected.as_bytes().contains(&b'\\') || raw != expected.as_bytes() {
+            return self.key(key) == expected;
+        }
+        true
+    }
+
+    /// The quote and the colon of the key that was just read are behind.
+    #[inline]
+    fn key_end(&self) -> usize {
+        self.at.saturating_sub(2)
+    }
+
+    /// What a key denotes.
+    fn key(&self, key: KeyStart) -> Cow<'a, str> {
+        let span = string::span(self.text, key.get() - 1);
+        span.and_then(|span| span.characters(self.text))
+            .unwrap_or_default()
+    }
+
+    /// The string that is next, without its escapes.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Error> {
+        let start = self.at + 1;
+        let escaped = self.skip_string()?;
+        let span = Span {
+            start,
+            end: self.at - 1,
+            escaped,
+        };
+        span.characters(self.text)
+            .map_err(|(reason, at)| self.refuse(reason, at))
+    }
+
+    /// The string that is next; says whether it has escapes.
+    #[inline]
+    fn skip_string(&mut self) -> Result<bool, Error> {
+        let end = plain_end(self.bytes(), self.at + 1);
+        if self.bytes().get(end) != Some(&b'"') {
+            return self.skip_escaped(end).map(|()| true);
+        }
+        self.at = end + 1;
+        Ok(false)
+    }
+
+    /// A string from the first byte that is not plain.
+    #[inline(never)]
+    fn skip_escaped(&mut self, mut end: usize) -> Result<(), Error> {
+        loop {
+            match self.from(end) {
+                [b'"', ..] => break,
+                [b'\\', escape @ ..] => match canonical_escape_length(escape) {
+                    Some(length) => end = plain_end(self.bytes(), end + 1 + length),
+                    None => return Err(self.deviation(Deviation::Escape, end)),
+                },
+                [control, ..] => return Err(self.refuse(Reason::ControlCharacter(*control), end)),
+                [] => return Err(self.refuse(Reason::UnexpectedEnd, end)),
+            }
+        }
+        self.at = end + 1;
+        Ok(())
+    }
+
+    fn skip_number(&mut self) -> Result<(), Error> {
+        match self.short_integer() {
+            Some(_) => Ok(()),
+            None => self.skip_other_number(),
+        }
+    }
+
+    /// Steps over an integer of at most 53 bits in canonical form, or stays.
+    #[inline]
+    pub(super) fn short_integer(&mut self) -> Option<i64> {
+        let rest = self.from(self.at);
+        let negative = rest.first() == Some(&b'-');
+        let digits = rest.get(usize::from(negative)..)?;
+        let (magnitude, count) = leading_digits(digits);
+        let needless_zero = digits.first() == Some(&b'0') && (count > 1 || negative);
+        let goes_on = matches!(digits.get(count), Some(b'0'..=b'9' | b'.' | b'e' | b'E'));
+        if count == 0 || needless_zero || goes_on || magnitude > LARGEST_INTEGER {
+            return None;
+        }
+        self.at += usize::from(negative) + count;
+        Some(if negative { -magnitude } else { magnitude })
+    }
+
+    fn skip_other_number(&mut self) -> Result<(), Error> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let Some(literal) = Literal::scan(rest) else {
+            return Err(self.refuse(Reason::InvalidNumber, self.at));
+        };
+        let value = number::finite(&literal).map_err(|reason| self.refuse(reason, self.at))?;
+        let mut canonical = Vec::with_capacity(LONGEST_NUMBER);
+        number::write_es6_double(value, &mut canonical);
+        if canonical != literal.text.as_bytes() {
+            return Err(self.deviation(Deviation::Number, self.at));
+        }
+        self.at += literal.text.len();
+        Ok(())
+    }
+
+    pub(super) fn skip_word(&mut self, word: &str) -> Result<(), Error> {
+        if !self.from(self.at).starts_with(word.as_bytes()) {
+            return Err(self.unexpected());
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    #[inline]
+    fn skip_byte(&mut self, byte: u8) -> Result<(), Error> {
+        if self.peek() != Some(byte) {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    #[inline]
+    fn from(&self, start: usize) -> &'a [u8] {
+        self.bytes().get(start..).unwrap_or_default()
+    }
+
+    /// The next byte cannot stand here.
+    #[cold]
+    pub(super) fn unexpected(&self) -> Error {
+        match self.peek() {
+            None => self.refuse(Reason::UnexpectedEnd, self.at),
+            Some(b' ' | b'\t' | b'\n' | b'\r') => self.deviation(Deviation::WhiteSpace, self.at),
+            Some(byte) => self.refuse(Reason::UnexpectedByte(byte), self.at),
+        }
+    }
+
+    /// Another kind of value, or none at all, stands here.
+    #[cold]
+    pub(super) fn expected(&self, kind: Kind) -> Error {
+        match self.peek() {
+            Some(b'"' | b'{' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                self.refuse(Reason::Expected(kind), self.at)
+            }
+            _ => self.unexpected(),
+        }
+    }
+
+    #[cold]
+    pub(super) fn unexpected_key(&self, key: KeyStart, expected: Option<&str>) -> Error {
+        let found = self.key(key).into_owned();
+        let expected = expected.map(str::to_owned);
+        self.refuse(Reason::UnexpectedKey { found, expected }, key.get() - 1)
+    }
+
+    #[cold]
+    fn duplicate_key(&self, key: KeyStart) -> Error {
+        let quote = key.get() - 1;
+        let key = self.key(key).into_owned();
+        let member = pointer::locate(self.text, quote) + &pointer::segment(&key);
+        Error::new(Reason::DuplicateKey(key), member, Some(quote))
+    }
+
+    #[cold]
+    fn deviation(&self, deviation: Deviation, at: usize) -> Error {
+        self.refuse(Reason::NotCanonical(deviation), at)
+    }
+
+    #[cold]
+    pub(super) fn refuse(&self, reason: Reason, at: usize) -> Error {
+        Error::new(reason, pointer::locate(self.text, at), Some(at))
+    }
+}
+
+/// The length of the escape whose backslash was just before, if RFC 8785 would write it so.
+#[inline]
+fn canonical_escape_length(escape: &[u8]) -> Option<usize> {
+    match escape {
+        [b'"' | b'\\' | b'b' | b't' | b'n' | b'f' | b'r', ..] => Some(1),
+        [b'u', b'0', b'0', high @ b'0'..=b'1', low, ..] => {
+            let low = match low {
+                b'0'..=b'9' => low - b'0',
+                b'a'..=b'f' => low - b'a' + 10,
+                _ => return None,
+            };
+            short_escape((high - b'0') << 4 | low)
+                .is_none()
+                .then_some(5)
+        }
+        _ => None,
+    }
+}
+
+/// The value of the first digits, and how many there are; at most as many as the largest integer has.
+#[inline]
+fn leading_digits(text: &[u8]) -> (i64, usize) {
+    let mut value = 0;
+    let mut count = 0;
+    for byte in text.iter().take(MOST_INTEGER_DIGITS) {
+        let digit @ 0..=9 = byte.wrapping_sub(b'0') else {
+            break;
+        };
+        value = value * 10 + i64::from(digit);
+        count += 1;
+    }
+    (value, count)
+}
+
+const LARGEST_INTEGER: i64 = (1 << 53) - 1;
+/// 2⁵³ − 1 has sixteen digits.
+const MOST_INTEGER_DIGITS: usize = 16;
+/// Room for any number in canonical form.
+const LONGEST_NUMBER: usize = 32;

@@ -1,0 +1,62 @@
+//! The data folder: where the database and the key file lie.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A data folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Names a folder; touches nothing.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.0.join("log.db")
+    }
+
+    /// The master key file.
+    pub fn master_key(&self) -> PathBuf {
+        self.0.join("master.key")
+    }
+
+    /// Makes the folder, for its owner only, if it is not there.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        if self.0.is_dir() {
+            return Ok(());
+        }
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.0)
+    }
+
+    /// Makes an empty database file, for its owner only, if there is none. SQLite gives its
+    /// companions the same permissions.
+    pub(crate) fn create_database(&self) -> io::Result<()> {
+        let mut options = fs::OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(self.database()) {
+            // Opening the database gives the precise error.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Makes the names of new files durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        if cfg!(unix) { fs::File::open(&self.0)?.sync_all() } else { Ok(()) }
+    }
+}

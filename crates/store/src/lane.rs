@@ -1,0 +1,173 @@
+//! What the store keeps in memory about a session that is being written.
+//!
+//! A lane runs ahead of the database: it seals an event on top of the ones that are still on their
+//! way, so that a busy session does not wait for one fsync per event. The database has the last
+//! word. When an append fails, the lane is stale and is rebuilt from the database before its next
+//! use.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use countersign_event::{Head, Line, Order, Scope};
+use countersign_vault::{SessionKey, WrappedKey};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::Error;
+use crate::keys::Keys;
+
+/// One session, as seen by the writers of this process.
+pub(crate) struct Lane {
+    pub(crate) scope: Scope,
+    /// The session's row, or 0 while it has none.
+    row: AtomicI64,
+    stale: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// The part of a lane that an append changes.
+pub(crate) struct State {
+    pub(crate) key: Arc<SessionKey>,
+    /// The key as it will be stored, while the session has no row.
+    pub(crate) wrapped: Option<Arc<WrappedKey>>,
+    pub(crate) head: Head,
+    pub(crate) order: Order,
+}
+
+impl Lane {
+    pub(crate) fn load(scope: Scope, db: Option<&Connection>, keys: &Keys) -> Result<Self, Error> {
+        let (row, state) = load(&scope, db, keys)?;
+        Ok(Self {
+            scope,
+            row: AtomicI64::new(row.unwrap_or(0)),
+            stale: AtomicBool::new(false),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The current state, rebuilt first if an append has failed since.
+    pub(crate) fn state(
+        &self,
+        rebuild: impl FnOnce(&Scope) -> Result<(Option<i64>, State), Error>,
+    ) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.lock();
+        if self.stale.swap(false, Ordering::AcqRel) {
+            match rebuild(&self.scope) {
+                Ok((row, fresh)) => {
+                    self.row.store(row.unwrap_or(0), Ordering::Release);
+                    *state = fresh;
+                }
+                Err(error) => {
+                    self.mark_stale();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    /// The next use must look at the database first.
+    pub(crate) fn mark_stale(&self) {
+        self.stale.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn row(&self) -> Option<i64> {
+        Some(self.row.load(Ordering::Acquire)).filter(|row| *row != 0)
+    }
+
+    pub(crate) fn set_row(&self, row: i64) {
+        self.row.store(row, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            // A panic may have left the state half changed.
+            self.mark_stale();
+            PoisonError::into_inner(poisoned)
+        })
+    }
+}
+
+/// Reads a session from the database. Every hash, link and order rule is checked on the way:
+/// nothing is ever added on top of a history that does not hold.
+pub(crate) fn load(
+    scope: &Scope,
+    db: Option<&Connection>,
+    keys: &Keys,
+) -> Result<(Option<i64>, State), Error> {
+    let stored = match db {
+        Some(db) => find(scope, db)?.map(|found| (found, db)),
+        None => None,
+    };
+    let Some(((row, wrapped), db)) = stored else {
+        let (key, wrapped) = keys.generate(scope)?;
+        let state = State {
+            key: Arc::new(key),
+            wrapped: Some(Arc::new(wrapped)),
+            head: Head::GENESIS,
+            order: Order::default(),
+        };
+        return Ok((None, state));
+    };
+    let key = keys.unwrap(&wrapped.ok_or(Error::Erased)?, scope)?;
+    let (head, order) = read_chain(row, db)?;
+    Ok((Some(row), State { key: Arc::new(key), wrapped: None, head, order }))
+}
+
+/// The session's row and its wrapped key, which is `None` once erased.
+pub(crate) fn find(
+    scope: &Scope,
+    db: &Connection,
+) -> Result<Option<(i64, Option<WrappedKey>)>, Error> {
+    let row = db
+        .prepare_cached(
+            "SELECT s.id, k.master, k.wrapped, k.erased_unix_ms FROM sessions s
+             JOIN session_keys k ON k.session = s.id WHERE s.tenant_id = ?1 AND s.session_id = ?2",
+        )?
+        .query_row((scope.tenant.as_str(), scope.session.as_str()), |row| {
+            let erased: Option<i64> = row.get(3)?;
+            let wrapped = crate::keys::wrapped(row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, erased.is_none().then_some(wrapped)))
+        })
+        .optional()?;
+    Ok(row)
+}
+
+/// The head of a session as it is stored, from its last event alone.
+pub(crate) fn stored_head(scope: &Scope, db: &Connection) -> Result<Head, Error> {
+    match find(scope, db)? {
+        Some((session, _)) => last_head(session, db),
+        None => Ok(Head::GENESIS),
+    }
+}
+
+pub(crate) fn last_head(session: i64, db: &Connection) -> Result<Head, Error> {
+    let last: Option<Vec<u8>> = db
+        .prepare_cached("SELECT line FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1")?
+        .query_row([session], |row| Ok(row.get_ref(0)?.as_bytes()?.to_vec()))
+        .optional()?;
+    let Some(text) = last else {
+        return Ok(Head::GENESIS);
+    };
+    let line = Line::read(&text)?;
+    Ok(Head::after(line.seq, line.hash))
+}
+
+fn read_chain(session: i64, db: &Connection) -> Result<(Head, Order), Error> {
+    let mut head = Head::GENESIS;
+    let mut order = Order::default();
+    let mut statement =
+        db.prepare_cached("SELECT line FROM events WHERE session = ?1 ORDER BY seq")?;
+    let mut rows = statement.query([session])?;
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
+        let damaged = |problem: &dyn ToString| Error::damaged(head.count(), problem.to_string());
+        let line = Line::read(text).map_err(|error| damaged(&error))?;
+        head.accepts(line.seq, line.prev_hash).map_err(|error| damaged(&error))?;
+        if line.computed_hash() != line.hash {
+            return Err(damaged(&"its hash does not match its content"));
+        }
+        order.admit(line.event_type, &line.refs).map_err(|error| damaged(&error))?;
+        head = Head::after(line.seq, line.hash);
+    }
+    Ok((head, order))
+}

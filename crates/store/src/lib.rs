@@ -1,0 +1,33 @@
+//! The embedded store: one SQLite file that several processes may share.
+//!
+//! [`Store`] appends. One writer thread drains a bounded queue and commits many events per
+//! transaction, so that they share the cost of one fsync; an append is answered with [`Recorded`]
+//! only after that fsync. Every append is a compare-and-swap on the head of its session's chain, so
+//! a conflict is an error and never a fork. [`Reader`] reads, on connections of its own.
+//!
+//! The store decides nothing and reads no clock: timestamps come with the events. It does not
+//! verify history on request either; that is the job of the offline verifier, which shares no code
+//! with this crate but the event format.
+#![forbid(unsafe_code)]
+
+mod cursor;
+mod error;
+mod folder;
+mod keys;
+mod lane;
+mod life;
+mod reader;
+mod schema;
+mod session;
+mod store;
+mod writer;
+
+pub use cursor::{Cursor, CursorError};
+pub use error::{Conflict, Error};
+pub use folder::Folder;
+pub use keys::Rotation;
+pub use life::{Observer, Step};
+pub use reader::{Filter, Page, PageError, Reader, Stored};
+pub use session::{Erasure, SessionSummary};
+pub use store::{At, Draft, Options, Pending, Store};
+pub use writer::Recorded;

@@ -1,0 +1,126 @@
+//! Opening the database file, and its migrations.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::{Error, Folder};
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// "CSGN" in the file header says whose file this is.
+const APPLICATION_ID: i32 = 0x4353_474e;
+/// Older versions can corrupt a write-ahead log that two connections check-point at once.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// Each entry takes the schema one version up. Entries are never changed, only added.
+const MIGRATIONS: &[&str] = &[include_str!("schema/0001_log.sql")];
+
+/// The one connection that writes.
+pub(crate) fn open_writer(folder: &Folder) -> Result<Connection, Error> {
+    let folder_error = |source| Error::Folder { path: folder.path().to_owned(), source };
+    folder.create().map_err(folder_error)?;
+    if !folder.database().exists() {
+        folder.create_database().map_err(folder_error)?;
+    }
+    let path = folder.database();
+    let connection = retry_while_busy(|| prepare_writer(&path))?;
+    folder.sync().map_err(folder_error)?;
+    Ok(connection)
+}
+
+/// A connection that cannot write.
+pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
+    let path = folder.database();
+    if !path.is_file() {
+        return Err(Error::NoLog(folder.path().to_owned()));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    match version(&connection, &path)? {
+        0 => Err(Error::NoLog(folder.path().to_owned())),
+        _ => Ok(connection),
+    }
+}
+
+fn prepare_writer(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    refuse_read_only(&connection, path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    version(&connection, path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Has a meaning on macOS only, where a plain fsync leaves data in the drive's cache.
+    connection.pragma_update(None, "fullfsync", true)?;
+    // A small write-ahead log keeps the slowest commits short.
+    connection.pragma_update(None, "wal_autocheckpoint", 1000)?;
+    // SECURITY: an erased key must not live on in unused parts of the file.
+    connection.pragma_update(None, "secure_delete", true)?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = version(&transaction, path)?;
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", index as i64 + 1)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// How many migrations the file has seen; refuses files that are not ours.
+fn version(connection: &Connection, path: &Path) -> Result<usize, Error> {
+    let foreign = |problem: String| Error::Foreign { path: path.to_owned(), problem };
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(foreign(format!("needs SQLite 3.51.3 or newer, this is {}", rusqlite::version())));
+    }
+    let not_a_database = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => foreign("is not a database".to_owned()),
+        _ => error.into(),
+    };
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let version = number("user_version").map_err(not_a_database)?;
+    let application = number("application_id").map_err(not_a_database)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 && application != i64::from(APPLICATION_ID) {
+        return Err(foreign("is a database of another program".to_owned()));
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+        _ => Err(foreign(format!(
+            "has schema version {version}; this program knows versions up to {}",
+            MIGRATIONS.len()
+        ))),
+    }
+}
+
+fn refuse_read_only(connection: &Connection, path: &Path) -> Result<(), Error> {
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(Error::ReadOnly(path.to_owned()));
+    }
+    Ok(())
+}
+
+/// Several processes may open a new folder at once; the switch to write-ahead logging does not
+/// wait for the others by itself.
+fn retry_while_busy<T>(mut open: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match open() {
+            Err(Error::Busy) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Listing sessions, and erasing their content.
+
+use countersign_event::{Line, Order, Scope, TenantId};
+use countersign_canon::Hash;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::{Error, Filter, Reader};
+
+/// One session, in a few numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its name.
+    pub scope: Scope,
+    /// How many events it has.
+    pub events: u64,
+    /// The hash of the last one.
+    pub head: Hash,
+    /// When the first event happened.
+    pub first_unix_ms: u64,
+    /// When the last event happened.
+    pub last_unix_ms: u64,
+    /// Whether it has ended.
+    pub terminated: bool,
+    /// When its content was erased.
+    pub erased_unix_ms: Option<u64>,
+}
+
+/// What an erasure did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Erasure {
+    /// Whether every copy of the key that the database had is overwritten. When a reader of
+    /// another process holds an old state, the copy in the write-ahead log stays until it lets go.
+    pub complete: bool,
+}
+
+impl Reader {
+    /// Every session, in the order in which they began.
+    pub fn sessions(&self, tenant: Option<&TenantId>) -> Result<Vec<SessionSummary>, Error> {
+        self.with(|db| {
+            let mut statement = db.prepare_cached(SUMMARY)?;
+            let mut rows = statement.query([tenant.map(TenantId::as_str)])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                let first = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
+                let last = row.get_ref(4)?.as_bytes().map_err(rusqlite::Error::from)?;
+                let (first, last) = (Line::read(first)?, Line::read(last)?);
+                sessions.push(SessionSummary {
+                    scope: Scope::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?)
+                        .map_err(|error| Error::damaged(0, error))?,
+                    events: last.seq + 1,
+                    head: last.hash,
+                    first_unix_ms: first.ts_unix_ms,
+                    last_unix_ms: last.ts_unix_ms,
+                    terminated: ends(&last),
+                    erased_unix_ms: row.get::<_, Option<i64>>(2)?.and_then(|ms| ms.try_into().ok()),
+                });
+            }
+            Ok(sessions)
+        })
+    }
+
+    /// One session.
+    pub fn session(&self, scope: &Scope) -> Result<Option<SessionSummary>, Error> {
+        let sessions = self.sessions(Some(&scope.tenant))?;
+        Ok(sessions.into_iter().find(|session| session.scope == *scope))
+    }
+
+    /// How many events there are of each type, in the order of the types.
+    pub fn counts(
+        &self,
+        scope: &Scope,
+    ) -> Result<std::collections::BTreeMap<countersign_event::EventType, u64>, Error> {
+        let mut counts = std::collections::BTreeMap::new();
+        self.each(&Filter::session(scope), 0, |event| {
+            *counts.entry(Line::read(&event.line)?.event_type).or_default() += 1;
+            Ok::<_, Error>(())
+        })?;
+        Ok(counts)
+    }
+}
+
+pub(crate) fn erase(scope: &Scope, now_unix_ms: u64, db: &mut Connection) -> Result<Erasure, Error> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (session, wrapped) = crate::lane::find(scope, &transaction)?
+        .ok_or_else(|| Error::NoSession(scope.session.as_str().to_owned()))?;
+    if wrapped.is_none() {
+        return Err(Error::Erased);
+    }
+    transaction.execute(
+        "UPDATE session_keys SET master = '', wrapped = x'', erased_unix_ms = ?2 WHERE session = ?1",
+        (session, i64::try_from(now_unix_ms).unwrap_or(i64::MAX)),
+    )?;
+    transaction.commit()?;
+    // SECURITY: the write-ahead log still holds the page with the old key; move it into the
+    // database, where `secure_delete` has overwritten it, and empty the log.
+    let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(Erasure { complete: busy == 0 })
+}
+
+fn ends(last: &Line<'_>) -> bool {
+    let mut order = Order::default();
+    order.admit(last.event_type, &last.refs).is_ok() && order.is_terminated()
+}
+
+const SUMMARY: &str = "
+    SELECT s.tenant_id, s.session_id, k.erased_unix_ms,
+        (SELECT line FROM events WHERE session = s.id ORDER BY seq LIMIT 1),
+        (SELECT line FROM events WHERE session = s.id ORDER BY seq DESC LIMIT 1)
+    FROM sessions s JOIN session_keys k ON k.session = s.id
+    WHERE ?1 IS NULL OR s.tenant_id = ?1 ORDER BY s.id";

@@ -1,0 +1,249 @@
+//! Appending.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use countersign_event::{EventType, Head, Payload, Scope, Sealed};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::keys::Keys;
+use crate::lane::{self, Lane, State};
+use crate::writer::{Command, Job, Writer, observe};
+use crate::{Conflict, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema};
+
+/// A data folder that is open for writing.
+///
+/// Dropping it waits for the events that are on their way.
+pub struct Store {
+    reader: Reader,
+    keys: Arc<Keys>,
+    lanes: Mutex<HashMap<Scope, Arc<Lane>>>,
+    queue: Option<SyncSender<Command>>,
+    writer: Option<JoinHandle<()>>,
+    observer: Option<Observer>,
+}
+
+/// An event before it has a place.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The chain it belongs to.
+    pub scope: Scope,
+    /// When it happened.
+    pub ts_unix_ms: u64,
+    /// What happened.
+    pub event_type: EventType,
+    /// Its content.
+    pub payload: Payload,
+}
+
+/// Where an event is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// After whatever is the last event.
+    Next,
+    /// Right after this head, or nowhere.
+    Head(Head),
+}
+
+/// An append on its way. Wait for it with [`Pending::wait`] in a thread, or `await` it in a task.
+#[must_use = "an event counts as recorded only when the answer says so"]
+pub struct Pending(oneshot::Receiver<Result<Recorded, Error>>);
+
+/// How to open a store.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Is told of each step in the life of each event.
+    pub observer: Option<Observer>,
+}
+
+impl Store {
+    /// Opens the folder; makes it, the database and the master key if they are not there.
+    pub fn open(folder: &Folder, options: Options) -> Result<Self, Error> {
+        let db = schema::open_writer(folder)?;
+        let keys = Arc::new(Keys::open_or_create(folder)?);
+        let reader = Reader::open(folder)?;
+        let (queue, commands) = sync_channel(QUEUE_LENGTH);
+        let writer = Writer::new(db, commands, options.observer.clone());
+        let thread = std::thread::Builder::new()
+            .name("log-writer".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|source| Error::Folder { path: folder.path().to_owned(), source })?;
+        Ok(Self {
+            reader,
+            keys,
+            lanes: Mutex::default(),
+            queue: Some(queue),
+            writer: Some(thread),
+            observer: options.observer,
+        })
+    }
+
+    /// Seals the event and puts it on its way.
+    ///
+    /// Blocks only while the queue is full. Events of one session are written in the order of
+    /// these calls.
+    pub fn append(&self, draft: Draft, at: At) -> Result<Pending, Error> {
+        self.observe(Step::Admitted);
+        let Draft { scope, ts_unix_ms, event_type, payload } = draft;
+        let lane = self.lane(&scope)?;
+        let key = Arc::clone(&self.state(&lane)?.key);
+        let payload = key.seal(payload, &scope)?;
+
+        let mut state = self.state_at(at, &lane)?;
+        if !Arc::ptr_eq(&key, &state.key) {
+            // The session was made anew by another process while we encrypted.
+            return Err(Conflict { expected_seq: 0, actual: state.head }.into());
+        }
+        let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, &scope, &state.head)?;
+        state.order.admit(event_type, payload.body.refs())?;
+        self.observe(Step::Sealed);
+
+        let head = sealed.head();
+        let wrapped = lane.row().is_none().then(|| state.wrapped.clone()).flatten();
+        let (reply, pending) = oneshot::channel();
+        let job =
+            Job { lane: Arc::clone(&lane), sealed, ciphertext: payload.ciphertext, wrapped, reply };
+        if let Err(error) = self.send(Command::Append(job)) {
+            lane.mark_stale();
+            return Err(error);
+        }
+        state.head = head;
+        drop(state);
+        self.observe(Step::Queued);
+        Ok(Pending(pending))
+    }
+
+    /// Appends after whatever is the last event, and waits until it is durable. When another
+    /// process was faster, tries again on the new head.
+    pub fn record(&self, draft: Draft) -> Result<Recorded, Error> {
+        for _ in 1..MAX_ATTEMPTS {
+            match self.append(draft.clone(), At::Next).and_then(Pending::wait) {
+                Err(error) if error.is_retryable() => {}
+                result => return result,
+            }
+        }
+        self.append(draft, At::Next)?.wait()
+    }
+
+    /// What is stored.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Replaces the master key and wraps every session key with the new one.
+    pub fn rotate_master_key(&self) -> Result<Rotation, Error> {
+        let keys = Arc::clone(&self.keys);
+        self.exclusive(move |db| keys.rotate(db))
+    }
+
+    /// Destroys the key of a session, and with it the sealed content, for good.
+    pub fn erase(&self, scope: &Scope, now_unix_ms: u64) -> Result<crate::Erasure, Error> {
+        let target = scope.clone();
+        let erasure = self.exclusive(move |db| crate::session::erase(&target, now_unix_ms, db));
+        self.lanes().remove(scope);
+        erasure
+    }
+
+    /// Runs something on the writing connection, between two transactions.
+    fn exclusive<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = std::sync::mpsc::sync_channel(1);
+        let work = Box::new(move |db: &mut Connection| {
+            // The caller waits below, so somebody is there to hear.
+            let _ = reply.send(work(db));
+        });
+        self.send(Command::Exclusive(work))?;
+        answer.recv().map_err(|_| Error::Stopped)?
+    }
+
+    fn send(&self, command: Command) -> Result<(), Error> {
+        let queue = self.queue.as_ref().ok_or(Error::Stopped)?;
+        queue.send(command).map_err(|_| Error::Stopped)
+    }
+
+    /// The lane's state, if its head is where the caller wants to go. The lane may be behind other
+    /// processes, so a difference is looked up before it is called a conflict.
+    fn state_at<'l>(&self, at: At, lane: &'l Lane) -> Result<MutexGuard<'l, State>, Error> {
+        let state = self.state(lane)?;
+        let expected = match at {
+            At::Head(expected) if expected != state.head => expected,
+            _ => return Ok(state),
+        };
+        let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
+        if stored != expected {
+            let actual = if stored.count() > state.head.count() { stored } else { state.head };
+            return Err(Conflict { expected_seq: expected.count(), actual }.into());
+        }
+        drop(state);
+        lane.mark_stale();
+        self.state(lane)
+    }
+
+    fn lane(&self, scope: &Scope) -> Result<Arc<Lane>, Error> {
+        if let Some(lane) = self.lanes().get(scope) {
+            return Ok(Arc::clone(lane));
+        }
+        // Loading reads the database, so it happens outside the lock; if two threads do it at
+        // once, the first lane stays.
+        let lane = self.reader.with(|db| Lane::load(scope.clone(), Some(db), &self.keys))?;
+        let mut lanes = self.lanes();
+        if lanes.len() >= MAX_LANES {
+            // A lane with events on their way is held by them too, and stays.
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        }
+        Ok(Arc::clone(lanes.entry(scope.clone()).or_insert_with(|| Arc::new(lane))))
+    }
+
+    fn state<'l>(&self, lane: &'l Lane) -> Result<MutexGuard<'l, State>, Error> {
+        lane.state(|scope| {
+            self.keys.reload()?;
+            self.reader.with(|db| lane::load(scope, Some(db), &self.keys))
+        })
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<Scope, Arc<Lane>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observe(&self, step: Step) {
+        observe(self.observer.as_ref(), step);
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has nothing left to wait for.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Pending {
+    /// Blocks the thread until the event is durable or refused. Not for use inside async tasks.
+    pub fn wait(self) -> Result<Recorded, Error> {
+        self.0.blocking_recv().unwrap_or(Err(Error::Stopped))
+    }
+}
+
+impl Future for Pending {
+    type Output = Result<Recorded, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(Error::Stopped)))
+    }
+}
+
+const QUEUE_LENGTH: usize = 4096;
+const MAX_LANES: usize = 4096;
+/// Each lost race means that somebody else made progress; past this, something is wrong.
+const MAX_ATTEMPTS: usize = 1000;

@@ -1,0 +1,291 @@
+//! The one thread that writes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use countersign_canon::Hash;
+use countersign_event::{Head, Sealed};
+use countersign_vault::WrappedKey;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::lane::{self, Lane};
+use crate::{Conflict, Error, Observer, Step};
+
+/// Proof that an event is durable: its transaction was committed and fsynced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Recorded {
+    id: u64,
+    seq: u64,
+    hash: Hash,
+}
+
+impl Recorded {
+    /// The place among all events of the store, from 1.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The place in the session, from 0.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The hash, which is the head of the session's chain as long as nothing follows.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+}
+
+/// What the writer is asked to do.
+pub(crate) enum Command {
+    Append(Job),
+    /// Something rare that needs the writing connection for itself.
+    Exclusive(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+/// One event on its way.
+pub(crate) struct Job {
+    pub(crate) lane: Arc<Lane>,
+    pub(crate) sealed: Sealed,
+    pub(crate) ciphertext: Option<Vec<u8>>,
+    /// The session's key, for a session that has no row yet.
+    pub(crate) wrapped: Option<Arc<WrappedKey>>,
+    pub(crate) reply: oneshot::Sender<Result<Recorded, Error>>,
+}
+
+pub(crate) struct Writer {
+    db: Connection,
+    commands: Receiver<Command>,
+    heads: Heads,
+    observer: Option<Observer>,
+}
+
+/// Heads of recently written sessions, right as long as no other process has written.
+#[derive(Default)]
+struct Heads {
+    known: HashMap<i64, Head>,
+    data_version: i64,
+}
+
+/// The outer error is the database's and ends the transaction; the inner one is about this event.
+type Outcome = Result<Result<Recorded, Error>, Error>;
+
+impl Writer {
+    pub(crate) fn new(
+        db: Connection,
+        commands: Receiver<Command>,
+        observer: Option<Observer>,
+    ) -> Self {
+        Self { db, commands, heads: Heads::default(), observer }
+    }
+
+    /// Works until the last sender is gone and the queue is empty.
+    pub(crate) fn run(mut self) {
+        let mut next = self.commands.recv().ok();
+        while let Some(command) = next.take() {
+            match command {
+                Command::Append(first) => {
+                    let (batch, left) = self.drain(first);
+                    self.commit(batch);
+                    next = left;
+                }
+                Command::Exclusive(work) => {
+                    work(&mut self.db);
+                    self.heads.known.clear();
+                }
+            }
+            next = next.or_else(|| self.commands.recv().ok());
+        }
+    }
+
+    /// Everything that waits, up to a limit; no event waits for others to come.
+    fn drain(&self, first: Job) -> (Vec<Job>, Option<Command>) {
+        let mut bytes = first.len();
+        let mut batch = vec![first];
+        while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
+            match self.commands.try_recv() {
+                Ok(Command::Append(job)) => {
+                    bytes += job.len();
+                    batch.push(job);
+                }
+                Ok(other) => return (batch, Some(other)),
+                Err(_) => break,
+            }
+        }
+        (batch, None)
+    }
+
+    fn commit(&mut self, batch: Vec<Job>) {
+        match self.write(&batch) {
+            Ok(outcomes) => {
+                for (job, outcome) in batch.into_iter().zip(outcomes) {
+                    job.answer(outcome);
+                }
+            }
+            // FAIL-CLOSED: the transaction is gone, so nobody in it is told that it was recorded.
+            Err(error) => {
+                self.heads.known.clear();
+                let error = Arc::new(error);
+                for job in batch {
+                    job.answer(Err(Error::Shared(Arc::clone(&error))));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, batch: &[Job]) -> Result<Vec<Result<Recorded, Error>>, Error> {
+        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.heads.forget_if_others_wrote(&transaction)?;
+        let mut rows = HashMap::new();
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for job in batch {
+            outcomes.push(append(job, &transaction, &mut self.heads, &mut rows)?);
+        }
+        observe(self.observer.as_ref(), Step::Written);
+        transaction.commit()?;
+        observe(self.observer.as_ref(), Step::Synced);
+        for job in batch {
+            if let Some(row) = rows.get(&Arc::as_ptr(&job.lane)) {
+                job.lane.set_row(*row);
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+impl Job {
+    fn len(&self) -> usize {
+        self.sealed.line().len() + self.ciphertext.as_ref().map_or(0, Vec::len)
+    }
+
+    fn answer(self, outcome: Result<Recorded, Error>) {
+        if outcome.is_err() {
+            self.lane.mark_stale();
+        }
+        // The caller may have stopped waiting; the event is in the log all the same.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+impl Heads {
+    fn forget_if_others_wrote(&mut self, db: &Connection) -> Result<(), Error> {
+        let version = db
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get::<_, i64>(0))?;
+        if version != self.data_version || self.known.len() > MAX_KNOWN_HEADS {
+            self.known.clear();
+            self.data_version = version;
+        }
+        Ok(())
+    }
+
+    /// The head of a session; `None` if its content was erased.
+    fn of(&mut self, session: i64, db: &Connection) -> Result<Option<Head>, Error> {
+        if let Some(head) = self.known.get(&session) {
+            return Ok(Some(*head));
+        }
+        let head = read_head(session, db)?;
+        if let Some(head) = head {
+            self.known.insert(session, head);
+        }
+        Ok(head)
+    }
+}
+
+/// Inserts one event if it is the next one of its chain.
+fn append(
+    job: &Job,
+    db: &Connection,
+    heads: &mut Heads,
+    rows: &mut HashMap<*const Lane, i64>,
+) -> Outcome {
+    let session = match session_row(job, db, rows)? {
+        Ok(session) => session,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let Some(head) = heads.of(session, db)? else {
+        return Ok(Err(Error::Erased));
+    };
+    let event = &job.sealed;
+    if head.accepts(event.seq(), event.prev_hash()).is_err() {
+        return Ok(Err(Conflict { expected_seq: event.seq(), actual: head }.into()));
+    }
+    db.prepare_cached("INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((session, event.seq() as i64, Text(event.line()), job.ciphertext.as_deref()))?;
+    heads.known.insert(session, event.head());
+    let id = u64::try_from(db.last_insert_rowid()).unwrap_or_default();
+    Ok(Ok(Recorded { id, seq: event.seq(), hash: event.hash() }))
+}
+
+fn session_row(
+    job: &Job,
+    db: &Connection,
+    rows: &mut HashMap<*const Lane, i64>,
+) -> Result<Result<i64, Error>, Error> {
+    let lane = Arc::as_ptr(&job.lane);
+    if let Some(row) = job.lane.row().or_else(|| rows.get(&lane).copied()) {
+        return Ok(Ok(row));
+    }
+    let row = match lane::find(&job.lane.scope, db)? {
+        Some((row, _)) => row,
+        None => match insert_session(job, db)? {
+            Ok(row) => row,
+            Err(refused) => return Ok(Err(refused)),
+        },
+    };
+    rows.insert(lane, row);
+    Ok(Ok(row))
+}
+
+fn insert_session(job: &Job, db: &Connection) -> Result<Result<i64, Error>, Error> {
+    let Some(wrapped) = &job.wrapped else {
+        // The row that the lane knew is gone: the history was cut behind our back.
+        return Ok(Err(Error::damaged(0, "the session has disappeared from the database")));
+    };
+    let retired = db
+        .prepare_cached("SELECT 1 FROM retired_master_keys WHERE id = ?1")?
+        .exists([wrapped.master.as_str()])?;
+    if retired {
+        return Ok(Err(Error::Rotated));
+    }
+    let scope = &job.lane.scope;
+    db.prepare_cached("INSERT INTO sessions (tenant_id, session_id) VALUES (?1, ?2)")?
+        .execute((scope.tenant.as_str(), scope.session.as_str()))?;
+    let row = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO session_keys (session, master, wrapped) VALUES (?1, ?2, ?3)")?
+        .execute((row, wrapped.master.as_str(), &wrapped.bytes))?;
+    Ok(Ok(row))
+}
+
+fn read_head(session: i64, db: &Connection) -> Result<Option<Head>, Error> {
+    let erased: Option<i64> = db
+        .prepare_cached("SELECT erased_unix_ms FROM session_keys WHERE session = ?1")?
+        .query_row([session], |row| row.get(0))?;
+    if erased.is_some() {
+        return Ok(None);
+    }
+    lane::last_head(session, db).map(Some)
+}
+
+/// Text that is known to be UTF-8, bound without a copy or a second check.
+struct Text<'a>(&'a [u8]);
+
+impl ToSql for Text<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
+    }
+}
+
+pub(crate) fn observe(observer: Option<&Observer>, step: Step) {
+    if let Some(observer) = observer {
+        observer(step);
+    }
+}
+
+const MAX_BATCH_EVENTS: usize = 1024;
+const MAX_BATCH_BYTES: usize = 8 << 20;
+const MAX_KNOWN_HEADS: usize = 1 << 16;

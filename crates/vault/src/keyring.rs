@@ -1,0 +1,345 @@
+//! The master keys and their file.
+//!
+//! The file holds one key, or two while a rotation is under way; the last one wraps new session
+//! keys. It is replaced as a whole (write, fsync, rename, fsync of the folder), so a crash leaves
+//! either the old file or the new one.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use countersign_canon::{Digest, Json, Limits};
+use countersign_event::Scope;
+use zeroize::Zeroizing;
+
+use crate::cipher::{Cipher, CipherError, KEY_LEN, KeyBytes, random};
+use crate::session_key::SessionKey;
+
+/// The name of a master key: `mk_` and the first 16 hexadecimal digits of a digest of the key.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub struct KeyId(String);
+
+/// A session key encrypted by a master key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// Which master key.
+    pub master: KeyId,
+    /// The encrypted session key.
+    pub bytes: Vec<u8>,
+}
+
+/// The master keys of one data folder.
+pub struct Keyring {
+    path: PathBuf,
+    keys: Vec<MasterKey>,
+}
+
+struct MasterKey {
+    id: KeyId,
+    bytes: KeyBytes,
+    cipher: Cipher,
+}
+
+/// Why the master keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringError {
+    /// The file cannot be read or written.
+    #[error("cannot {what} the master key file `{}`", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The file is not a key file.
+    #[error("`{}` is not a master key file", .0.display())]
+    Form(PathBuf),
+    /// Other users can read the file.
+    #[error("`{}` can be read by other users (mode {mode:03o})", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A session key was wrapped by a key that the file does not hold.
+    #[error("the master key `{0}` is not in the key file")]
+    Missing(KeyId),
+    /// Encryption or decryption failed.
+    #[error(transparent)]
+    Cipher(#[from] CipherError),
+}
+
+impl KeyId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// An id that was stored.
+    pub fn from_stored(id: String) -> Self {
+        Self(id)
+    }
+
+    fn of(key: &KeyBytes) -> Self {
+        let digest = Digest::of_parts(&[b"countersign/master-key-id/v1\0", key.as_slice()]);
+        let short = digest.as_bytes().get(..8).unwrap_or_default();
+        Self(format!("mk_{}", base16ct::lower::encode_string(short)))
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Keyring {
+    /// Reads the key file; makes it, with one new key, if there is none.
+    ///
+    /// Of several processes that start at once, one makes the file and the others read it.
+    pub fn open_or_create(path: &Path) -> Result<Self, KeyringError> {
+        if !path.exists() {
+            let new = Self {
+                path: path.to_owned(),
+                keys: vec![MasterKey::generate()?],
+            };
+            new.create()
+                .map_err(|source| io_error("create", path, source))?;
+        }
+        Self::open(path)
+    }
+
+    /// Reads the key file.
+    pub fn open(path: &Path) -> Result<Self, KeyringError> {
+        refuse_exposed(path)?;
+        let text = fs::read(path).map_err(|source| io_error("read", path, source))?;
+        let keys =
+            parse(&Zeroizing::new(text)).ok_or_else(|| KeyringError::Form(path.to_owned()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            keys,
+        })
+    }
+
+    /// Reads the file again: another process may have rotated.
+    pub fn reload(&mut self) -> Result<(), KeyringError> {
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The key that wraps new session keys.
+    pub fn current(&self) -> Option<&KeyId> {
+        self.keys.last().map(|key| &key.id)
+    }
+
+    /// Every key in the file, the current one last.
+    pub fn ids(&self) -> impl Iterator<Item = &KeyId> {
+        self.keys.iter().map(|key| &key.id)
+    }
+
+    /// First half of a rotation: adds a new key, which becomes the current one, and saves.
+    pub fn add(&mut self) -> Result<KeyId, KeyringError> {
+        let key = MasterKey::generate()?;
+        let id = key.id.clone();
+        self.keys.push(key);
+        self.save()?;
+        Ok(id)
+    }
+
+    /// Second half of a rotation: drops every key but the current one, and saves.
+    pub fn retire(&mut self) -> Result<(), KeyringError> {
+        if self.keys.len() > 1 {
+            self.keys.drain(..self.keys.len() - 1);
+            self.save()?;
+        }
+        // A process that was killed while it replaced the file may have left a copy behind, and
+        // with it a key that must be gone now.
+        remove_temporaries(&self.path)
+            .map_err(|source| io_error("clean up beside", &self.path, source))
+    }
+
+    /// Encrypts a session key with the current master key.
+    pub fn wrap(&self, key: &SessionKey, scope: &Scope) -> Result<WrappedKey, KeyringError> {
+        let master = self
+            .keys
+            .last()
+            .ok_or_else(|| KeyringError::Form(self.path.clone()))?;
+        let plain = Zeroizing::new(key.as_bytes().to_vec());
+        let bytes = master.cipher.encrypt(plain, &context(WRAP_DOMAIN, scope))?;
+        Ok(WrappedKey {
+            master: master.id.clone(),
+            bytes,
+        })
+    }
+
+    /// Decrypts a session key.
+    pub fn unwrap(&self, wrapped: &WrappedKey, scope: &Scope) -> Result<SessionKey, KeyringError> {
+        let master = self
+            .keys
+            .iter()
+            .find(|key| key.id == wrapped.master)
+            .ok_or_else(|| KeyringError::Missing(wrapped.master.clone()))?;
+        let plain = master
+            .cipher
+            .decrypt(&wrapped.bytes, &context(WRAP_DOMAIN, scope))?;
+        let bytes = <[u8; KEY_LEN]>::try_from(plain.as_slice()).map_err(|_| CipherError::Form)?;
+        Ok(SessionKey::from_bytes(Zeroizing::new(bytes)))
+    }
+
+    fn save(&self) -> Result<(), KeyringError> {
+        let failed = |source| io_error("replace", &self.path, source);
+        let temporary = self.write_temporary().map_err(failed)?;
+        fs::rename(&temporary, &self.path).map_err(failed)?;
+        sync_folder(&self.path).map_err(failed)
+    }
+
+    /// Like [`Keyring::save`], but leaves a file that appeared meanwhile as it is.
+    fn create(&self) -> io::Result<()> {
+        let temporary = self.write_temporary()?;
+        let linked = fs::hard_link(&temporary, &self.path);
+        fs::remove_file(&temporary)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => sync_folder(&self.path),
+        }
+    }
+
+    fn write_temporary(&self) -> io::Result<PathBuf> {
+        let suffix = random::<8>().map_err(io::Error::other)?;
+        let temporary = self
+            .path
+            .with_extension(format!("key.{}", base16ct::lower::encode_string(&suffix)));
+        let mut file = private(&temporary)?;
+        file.write_all(&self.text())?;
+        file.sync_all()?;
+        Ok(temporary)
+    }
+
+    fn text(&self) -> Zeroizing<Vec<u8>> {
+        let mut text = Zeroizing::new(Vec::with_capacity(64 + 96 * self.keys.len()));
+        text.extend_from_slice(b"{\"keys\":[");
+        for (index, key) in self.keys.iter().enumerate() {
+            let separator: &[u8] = if index > 0 { b",\"" } else { b"\"" };
+            text.extend_from_slice(separator);
+            let hex = Zeroizing::new(base16ct::lower::encode_string(key.bytes.as_slice()));
+            text.extend_from_slice(hex.as_bytes());
+            text.push(b'"');
+        }
+        text.extend_from_slice(b"],\"version\":1}\n");
+        text
+    }
+}
+
+impl MasterKey {
+    fn generate() -> Result<Self, CipherError> {
+        Ok(Self::new(Zeroizing::new(random::<KEY_LEN>()?)))
+    }
+
+    fn new(bytes: KeyBytes) -> Self {
+        Self {
+            id: KeyId::of(&bytes),
+            cipher: Cipher::new(&bytes),
+            bytes,
+        }
+    }
+}
+
+/// Associated data that ties a ciphertext to its purpose and session. The lengths keep
+/// `("a", "bc")` and `("ab", "c")` apart.
+pub(crate) fn context(domain: &[u8], scope: &Scope) -> Vec<u8> {
+    let mut context = domain.to_vec();
+    for part in [scope.tenant.as_str(), scope.session.as_str()] {
+        context.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        context.extend_from_slice(part.as_bytes());
+    }
+    context
+}
+
+fn parse(text: &[u8]) -> Option<Vec<MasterKey>> {
+    let file = Json::admit(text, &Limits::event()).ok()?;
+    if file.get("version")?.as_u64()? != 1 {
+        return None;
+    }
+    let keys = file
+        .get("keys")?
+        .as_array()?
+        .iter()
+        .map(parse_key)
+        .collect::<Option<Vec<_>>>()?;
+    (!keys.is_empty()).then_some(keys)
+}
+
+fn parse_key(key: &Json) -> Option<MasterKey> {
+    let mut bytes = Zeroizing::new([0; KEY_LEN]);
+    let written = base16ct::lower::decode(key.as_str()?, bytes.as_mut_slice())
+        .ok()?
+        .len();
+    (written == KEY_LEN).then(|| MasterKey::new(bytes))
+}
+
+#[cfg(unix)]
+fn refuse_exposed(path: &Path) -> Result<(), KeyringError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = fs::metadata(path).map_err(|source| io_error("read", path, source))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(KeyringError::Exposed {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn refuse_exposed(_: &Path) -> Result<(), KeyringError> {
+    Ok(())
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn remove_temporaries(path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let prefix = format!("{}.", name.to_string_lossy());
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn io_error(what: &'static str, path: &Path, source: io::Error) -> KeyringError {
+    KeyringError::Io {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+const WRAP_DOMAIN: &[u8] = b"countersign/session-key/v1\0";

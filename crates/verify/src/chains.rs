@@ -1,0 +1,90 @@
+//! The chains that have been seen so far.
+
+use std::collections::HashMap;
+
+use countersign_canon::Hash;
+use countersign_event::{Head, Line, Order};
+
+use crate::report::{Problem, SessionReport};
+
+/// Every chain by tenant and session.
+#[derive(Default)]
+pub(crate) struct Chains {
+    /// Two maps, so that a look-up needs no joined or copied key.
+    by_name: HashMap<String, HashMap<String, usize>>,
+    chains: Vec<Chain>,
+}
+
+struct Chain {
+    tenant_id: String,
+    session_id: String,
+    head: Head,
+    order: Order,
+}
+
+impl Chains {
+    /// The event must be the next one of its chain.
+    pub(crate) fn follow(&mut self, line: &Line<'_>) -> Result<(), Problem> {
+        let chain = self.chain(&line.tenant_id, &line.session_id);
+        chain.head.accepts(line.seq, line.prev_hash)?;
+        chain.order.admit(line.event_type, &line.refs)?;
+        chain.head = Head::after(line.seq, line.hash);
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.chains.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    pub(crate) fn ending_at(&self, head: Hash) -> Option<&Head> {
+        self.chains.iter().map(|chain| &chain.head).find(|found| found.hash() == Some(head))
+    }
+
+    /// The head, if there is one chain only.
+    pub(crate) fn only_head(&self) -> Option<Hash> {
+        match self.chains.as_slice() {
+            [chain] => chain.head.hash(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.chains.iter().map(|chain| chain.head.count())
+    }
+
+    pub(crate) fn report(&self) -> Vec<SessionReport> {
+        self.chains
+            .iter()
+            .filter(|chain| chain.head.count() > 0)
+            .map(|chain| SessionReport {
+                tenant_id: chain.tenant_id.clone(),
+                session_id: chain.session_id.clone(),
+                events: chain.head.count(),
+                head: chain.head.hash(),
+                terminated: chain.order.is_terminated(),
+            })
+            .collect()
+    }
+
+    fn chain(&mut self, tenant_id: &str, session_id: &str) -> &mut Chain {
+        let known = self.by_name.get(tenant_id).and_then(|sessions| sessions.get(session_id));
+        let index = known.copied().unwrap_or_else(|| {
+            let index = self.chains.len();
+            let sessions = self.by_name.entry(tenant_id.to_owned()).or_default();
+            sessions.insert(session_id.to_owned(), index);
+            self.chains.push(Chain {
+                tenant_id: tenant_id.to_owned(),
+                session_id: session_id.to_owned(),
+                head: Head::GENESIS,
+                order: Order::default(),
+            });
+            index
+        });
+        #[expect(clippy::indexing_slicing, reason = "indices come from this very list")]
+        &mut self.chains[index]
+    }
+}

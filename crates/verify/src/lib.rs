@@ -1,0 +1,20 @@
+//! The offline verifier: recomputes everything that a log claims about itself.
+//!
+//! It reads an exported stream ([`verify_stream`]) or, with the feature `database`, a log database
+//! ([`database::verify_database`]). It depends on the event format and on nothing of the program
+//! that wrote the log: no store, no keys, no clock, no network. Every report says what was checked
+//! and what was not.
+#![forbid(unsafe_code)]
+
+mod chains;
+#[cfg(feature = "database")]
+pub mod database;
+mod examine;
+mod expectation;
+mod report;
+mod stream;
+
+pub use examine::{Openings, Opener};
+pub use expectation::{Expectation, Selection};
+pub use report::{Finding, Place, Problem, Progress, Report, SessionReport};
+pub use stream::verify_stream;

@@ -1,0 +1,283 @@
+//! Verifying an exported stream: one event a line.
+
+use std::io::{self, BufRead, Read};
+
+use crate::chains::Chains;
+use crate::examine::{Examined, Item, Opener, Sealing, examine_all};
+use crate::report::{Finding, Place, Problem, Progress, Report};
+use crate::{Expectation, Selection};
+
+/// Verifies a stream of lines, each the canonical form of one event.
+///
+/// Reads block by block, so a stream of any length needs the same memory, plus what each open
+/// session needs. Fails only if reading fails; what the stream holds is in the report.
+pub fn verify_stream(
+    mut source: impl BufRead,
+    selection: &Selection,
+    expectation: &Expectation,
+    progress: &mut dyn FnMut(Progress),
+) -> io::Result<Report> {
+    let mut run = Run::new(selection, expectation);
+    let mut block = Vec::new();
+    let mut first_line = 1;
+    loop {
+        let too_long = read_block(&mut source, &mut block)?;
+        if block.is_empty() && !too_long {
+            break;
+        }
+        let items: Vec<_> = lines(&block)
+            .zip(first_line..)
+            .map(|(text, number)| Item { place: Place::Line(number), text, stored: None })
+            .collect();
+        first_line += items.len() as u64;
+        let mut bad = run.take(&items, None);
+        if too_long {
+            bad = bad.or(Some(Finding {
+                place: Some(Place::Line(first_line)),
+                event: None,
+                problem: Problem::TooLong { limit: MAX_LINE },
+            }));
+        }
+        progress(run.progress());
+        if bad.is_some() {
+            return Ok(run.report(bad, Source::Stream));
+        }
+    }
+    run.finish();
+    let missing = run.missing();
+    Ok(run.report(missing, Source::Stream))
+}
+
+/// The state of one verification.
+pub(crate) struct Run<'e> {
+    chains: Chains,
+    selection: &'e Selection,
+    expectation: &'e Expectation,
+    contained: bool,
+    /// Whether everything was read, so that what is missing can be told.
+    finished: bool,
+    /// Everything that was found good by itself, also outside the selection.
+    seen: Progress,
+    events: u64,
+    bytes: u64,
+    sealed: SealedCounts,
+}
+
+/// What was read, for the words of the report.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Stream,
+    #[cfg(feature = "database")]
+    Database,
+}
+
+#[derive(Default)]
+struct SealedCounts {
+    not_here: u64,
+    closed: u64,
+    erased: u64,
+    opened: u64,
+}
+
+impl<'e> Run<'e> {
+    pub(crate) fn new(selection: &'e Selection, expectation: &'e Expectation) -> Self {
+        Self {
+            chains: Chains::default(),
+            selection,
+            expectation,
+            contained: false,
+            finished: false,
+            seen: Progress { events: 0, bytes: 0 },
+            events: 0,
+            bytes: 0,
+            sealed: SealedCounts::default(),
+        }
+    }
+
+    /// Checks a batch; the first bad event ends it.
+    pub(crate) fn take(&mut self, items: &[Item<'_>], opener: Option<&dyn Opener>) -> Option<Finding> {
+        for (item, examined) in items.iter().zip(examine_all(items, opener)) {
+            let good = examined.and_then(|examined| self.follow(item, &examined));
+            if let Err(problem) = good {
+                return Some(finding(item, problem));
+            }
+        }
+        None
+    }
+
+    /// Everything was read.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// What must be there and is not.
+    pub(crate) fn missing(&self) -> Option<Finding> {
+        self.expectation.check(&self.chains, self.contained)
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.seen
+    }
+
+    pub(crate) fn report(self, failure: Option<Finding>, source: Source) -> Report {
+        Report {
+            checked: self.checked(source, failure.is_some()),
+            not_checked: self.not_checked(),
+            failure,
+            events: self.events,
+            bytes: self.bytes,
+            sessions: self.chains.report(),
+        }
+    }
+
+    fn follow(&mut self, item: &Item<'_>, examined: &Examined<'_>) -> Result<(), Problem> {
+        let line = &examined.line;
+        let bytes = item.bytes();
+        self.seen.events += 1;
+        self.seen.bytes += bytes;
+        if !self.selection.takes(&line.tenant_id, &line.session_id) {
+            return Ok(());
+        }
+        self.chains.follow(line)?;
+        self.contained |= self.expectation.contains == Some(line.hash);
+        self.events += 1;
+        self.bytes += bytes;
+        match examined.sealing {
+            Sealing::None => {}
+            Sealing::NotHere => self.sealed.not_here += 1,
+            Sealing::Closed => self.sealed.closed += 1,
+            Sealing::Erased => self.sealed.erased += 1,
+            Sealing::Opened => self.sealed.opened += 1,
+        }
+        Ok(())
+    }
+
+    fn checked(&self, source: Source, failed: bool) -> Vec<String> {
+        if self.events == 0 {
+            return Vec::new();
+        }
+        let until = if self.finished { "" } else { " before the first bad one" };
+        let mut checked = vec![
+            format!("the hash of each of {} event(s){until}, recomputed", self.events),
+            "the link of each of them to the one before it, from the first of its session on".to_owned(),
+            "their order within each call, approval and hand-off".to_owned(),
+        ];
+        if source != Source::Stream {
+            checked.push("the row of each of them against its content".to_owned());
+            if self.finished {
+                checked.push("that no row is missing before the last one".to_owned());
+            }
+            if !failed {
+                checked.push("the pages and indexes of the database file".to_owned());
+            }
+            let ciphertexts = self.sealed.closed + self.sealed.erased + self.sealed.opened;
+            if ciphertexts > 0 {
+                checked.push(format!("the digest of {ciphertexts} ciphertext(s)"));
+            }
+        }
+        if self.sealed.opened > 0 {
+            checked.push(format!("the sealed content of {} event(s) against its commitments", self.sealed.opened));
+        }
+        let given: [(&str, bool); 3] = [
+            ("the given head", self.expectation.head.is_some()),
+            ("the given count", self.expectation.count.is_some()),
+            ("that the given hash is in the log", self.expectation.contains.is_some()),
+        ];
+        if !failed {
+            checked.extend(given.iter().filter(|(_, given)| *given).map(|(what, _)| (*what).to_owned()));
+        }
+        checked
+    }
+
+    fn not_checked(&self) -> Vec<String> {
+        let mut not_checked = Vec::new();
+        if !self.finished {
+            not_checked.push("everything after the place where the check ended".to_owned());
+            if !self.expectation.is_empty() {
+                not_checked.push("what was given to compare with: the check ended before".to_owned());
+            }
+        }
+        if self.expectation.head.is_none() && self.expectation.count.is_none() {
+            not_checked.push(
+                "that no event was cut from the end: give --head or --count from your own notes".to_owned(),
+            );
+        }
+        if self.expectation.head.is_none() {
+            not_checked.push(
+                "that the whole history was not written anew: give --head from your own notes".to_owned(),
+            );
+        } else if self.chains.len() > 1 {
+            not_checked.push(format!(
+                "that the other {} session(s) were not cut at the end or written anew: \
+                 a head speaks of one session",
+                self.chains.len() - 1
+            ));
+        }
+        if self.selection.tenant_id.is_none() || self.selection.session_id.is_none() {
+            not_checked.push("that no whole session was left out".to_owned());
+        }
+        if self.sealed.not_here > 0 {
+            not_checked.push(format!(
+                "the sealed content of {} event(s): an export holds commitments only",
+                self.sealed.not_here
+            ));
+        }
+        if self.sealed.closed > 0 {
+            not_checked.push(format!(
+                "the sealed content of {} event(s): the master key is not here",
+                self.sealed.closed
+            ));
+        }
+        if self.sealed.erased > 0 {
+            not_checked.push(format!(
+                "the sealed content of {} event(s): their session keys were erased",
+                self.sealed.erased
+            ));
+        }
+        let outside = self.seen.events.saturating_sub(self.events);
+        if outside > 0 {
+            not_checked
+                .push(format!("the links and the order of {outside} event(s) outside the selection"));
+        }
+        not_checked.push("that the recorded clocks were right, and that tools did what they reported".to_owned());
+        not_checked
+    }
+}
+
+pub(crate) fn finding(item: &Item<'_>, problem: Problem) -> Finding {
+    let event = countersign_event::Line::read(item.text)
+        .ok()
+        .map(|line| (line.tenant_id.into_owned(), line.session_id.into_owned(), line.seq));
+    Finding { place: Some(item.place), event, problem }
+}
+
+/// Reads whole lines until a block is full. `true` when the next line is longer than any event.
+fn read_block(source: &mut impl BufRead, block: &mut Vec<u8>) -> io::Result<bool> {
+    block.clear();
+    while block.len() < BLOCK {
+        let start = block.len();
+        let read = source.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', block)?;
+        if read > MAX_LINE && block.last() != Some(&b'\n') {
+            block.truncate(start);
+            return Ok(true);
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+/// The lines of a block, without their ends.
+fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = block.strip_suffix(b"\n").unwrap_or(block);
+    // An empty block has no line; one that is a mere line end has one.
+    let lines = (!block.is_empty()).then(|| whole.split(|byte| *byte == b'\n'));
+    lines.into_iter().flatten()
+}
+
+/// How much is examined at a time.
+const BLOCK: usize = 4 << 20;
+/// Longer than any event: the largest payload, every character escaped, and two ids.
+const MAX_LINE: usize = 64 << 20;
+
