@@ -48,7 +48,7 @@ codes! {
     Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case";
     Conflict = "C0201", Failed, "somebody else appended first: read the new head with `countersign session show` and decide again";
     Order = "C0202", Invalid, "append the missing event first, or use another call id";
-    Erased = "C0203", Failed, "start a new session; the chain of this one can still be verified";
+    Erased = "C0203", Failed, "erasing cannot be undone; the chain can still be verified, and new events go to a new session";
     NoSession = "C0204", Invalid, "`countersign session list` shows the sessions; check --tenant and --data";
     NoLog = "C0205", Invalid, "check --data, or record a first event with `countersign log append`";
     Damaged = "C0206", Unverified, "run `countersign verify --data DIR` and restore the log from a backup; other sessions are not affected";
@@ -118,7 +118,7 @@ impl From<store::Error> for Failure {
             E::NoSession(_) => Code::NoSession,
             E::NoLog(_) => Code::NoLog,
             E::Damaged { .. } => Code::Damaged,
-            E::Keyring(_) => Code::Keys,
+            E::Keyring(_) | E::KeyFileMissing(_) => Code::Keys,
             E::Open(_) => Code::Sealed,
             E::Full => Code::Full,
             E::ReadOnly(_) => Code::ReadOnly,

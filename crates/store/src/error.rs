@@ -22,7 +22,7 @@ pub enum Error {
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
     /// The content of the session was erased; nothing can be added to it.
-    #[error("the content of this session was erased, so nothing can be added to it")]
+    #[error("the content of this session was erased")]
     Erased,
     /// There is no such session.
     #[error("no session `{0}`")]
@@ -41,6 +41,9 @@ pub enum Error {
     /// The master keys cannot be used.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
+    /// Sessions are there, but not the key that their keys were wrapped with.
+    #[error("the master key file `{}` is missing, and the log has sessions that need it", .0.display())]
+    KeyFileMissing(PathBuf),
     /// Sealed content cannot be opened.
     #[error("cannot open the sealed content: {0}")]
     Open(#[from] OpenError),
@@ -85,16 +88,24 @@ pub enum Error {
 
 /// The chain has another head than the append expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "conflict: the session has {} event(s), so the next is {}, not {expected_seq}",
-    actual.count(),
-    actual.count()
-)]
+#[error("conflict: {}", self.words())]
 pub struct Conflict {
     /// The sequence number that the append was made for.
     pub expected_seq: u64,
     /// The head as it is.
     pub actual: Head,
+}
+
+impl Conflict {
+    fn words(&self) -> String {
+        let (count, expected) = (self.actual.count(), self.expected_seq);
+        match self.actual.hash() {
+            Some(head) if count == expected => {
+                format!("the event before number {expected} has the hash {head}, not the given one")
+            }
+            _ => format!("the next event of the session is number {count}, not {expected}"),
+        }
+    }
 }
 
 impl Error {

@@ -21,8 +21,16 @@ pub struct Rotation {
 }
 
 impl Keys {
-    pub(crate) fn open_or_create(folder: &Folder) -> Result<Self, Error> {
-        Ok(Self(Mutex::new(Keyring::open_or_create(&folder.master_key())?)))
+    /// Reads the key file. A new log gets a new key; a log whose key file was lost does not, since
+    /// that would hide the loss.
+    pub(crate) fn open_or_create(folder: &Folder, db: &Connection) -> Result<Self, Error> {
+        let path = folder.master_key();
+        let needed = "SELECT 1 FROM session_keys WHERE erased_unix_ms IS NULL";
+        // The database first: a session that another process makes meanwhile comes after its key.
+        if db.prepare(needed)?.exists([])? && !path.exists() {
+            return Err(Error::KeyFileMissing(path));
+        }
+        Ok(Self(Mutex::new(Keyring::open_or_create(&path)?)))
     }
 
     pub(crate) fn open(folder: &Folder) -> Result<Self, Error> {
@@ -78,7 +86,9 @@ impl Keys {
             )?;
         }
         transaction.commit()?;
-        keyring.retire()?;
+        // Under the write lock again: another process may have rotated since, and its key must stay.
+        let _lock = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        keyring.retire(old)?;
         Ok(Rotation { current: current.clone(), rewrapped })
     }
 

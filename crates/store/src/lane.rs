@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign_event::{Head, Line, Order, Scope};
-use countersign_vault::{SessionKey, WrappedKey};
+use countersign_vault::{KeyringError, SessionKey, WrappedKey};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::Error;
@@ -95,10 +95,10 @@ pub(crate) fn load(
     keys: &Keys,
 ) -> Result<(Option<i64>, State), Error> {
     let stored = match db {
-        Some(db) => find(scope, db)?.map(|found| (found, db)),
+        Some(db) => find_key(scope, db, keys)?.map(|found| (found, db)),
         None => None,
     };
-    let Some(((row, wrapped), db)) = stored else {
+    let Some(((row, key), db)) = stored else {
         let (key, wrapped) = keys.generate(scope)?;
         let state = State {
             key: Arc::new(key),
@@ -108,9 +108,29 @@ pub(crate) fn load(
         };
         return Ok((None, state));
     };
-    let key = keys.unwrap(&wrapped.ok_or(Error::Erased)?, scope)?;
-    let (head, order) = read_chain(row, db)?;
+    let (head, order) = read_chain(scope, row, db)?;
     Ok((Some(row), State { key: Arc::new(key), wrapped: None, head, order }))
+}
+
+/// The session's row and its key.
+pub(crate) fn find_key(
+    scope: &Scope,
+    db: &Connection,
+    keys: &Keys,
+) -> Result<Option<(i64, SessionKey)>, Error> {
+    let mut missed = None;
+    loop {
+        let Some((row, wrapped)) = find(scope, db)? else {
+            return Ok(None);
+        };
+        match keys.unwrap(&wrapped.ok_or(Error::Erased)?, scope) {
+            // A rotation may have come between the row and the key file; then the row is new too.
+            Err(Error::Keyring(KeyringError::Missing(id))) if missed.as_ref() != Some(&id) => {
+                missed = Some(id);
+            }
+            key => return Ok(Some((row, key?))),
+        }
+    }
 }
 
 /// The session's row and its wrapped key, which is `None` once erased.
@@ -141,33 +161,49 @@ pub(crate) fn stored_head(scope: &Scope, db: &Connection) -> Result<Head, Error>
 }
 
 pub(crate) fn last_head(session: i64, db: &Connection) -> Result<Head, Error> {
-    let last: Option<Vec<u8>> = db
-        .prepare_cached("SELECT line FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1")?
-        .query_row([session], |row| Ok(row.get_ref(0)?.as_bytes()?.to_vec()))
+    let last: Option<(i64, Vec<u8>)> = db
+        .prepare_cached("SELECT seq, line FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1")?
+        .query_row([session], |row| Ok((row.get(0)?, row.get_ref(1)?.as_bytes()?.to_vec())))
         .optional()?;
-    let Some(text) = last else {
+    let Some((seq, text)) = last else {
         return Ok(Head::GENESIS);
     };
-    let line = Line::read(&text)?;
+    let damaged = |problem: &dyn ToString| {
+        Error::damaged(u64::try_from(seq).unwrap_or_default(), problem.to_string())
+    };
+    let line = Line::read(&text).map_err(|error| damaged(&error))?;
+    check(&line, seq).map_err(|problem| damaged(&problem))?;
     Ok(Head::after(line.seq, line.hash))
 }
 
-fn read_chain(session: i64, db: &Connection) -> Result<(Head, Order), Error> {
+fn read_chain(scope: &Scope, session: i64, db: &Connection) -> Result<(Head, Order), Error> {
     let mut head = Head::GENESIS;
     let mut order = Order::default();
     let mut statement =
-        db.prepare_cached("SELECT line FROM events WHERE session = ?1 ORDER BY seq")?;
+        db.prepare_cached("SELECT seq, line FROM events WHERE session = ?1 ORDER BY seq")?;
     let mut rows = statement.query([session])?;
     while let Some(row) = rows.next()? {
-        let text = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
+        let text = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let damaged = |problem: &dyn ToString| Error::damaged(head.count(), problem.to_string());
         let line = Line::read(text).map_err(|error| damaged(&error))?;
         head.accepts(line.seq, line.prev_hash).map_err(|error| damaged(&error))?;
-        if line.computed_hash() != line.hash {
-            return Err(damaged(&"its hash does not match its content"));
+        check(&line, row.get(0)?).map_err(|problem| damaged(&problem))?;
+        if line.tenant_id != scope.tenant.as_str() || line.session_id != scope.session.as_str() {
+            return Err(damaged(&"it belongs to another session"));
         }
         order.admit(line.event_type, &line.refs).map_err(|error| damaged(&error))?;
         head = Head::after(line.seq, line.hash);
     }
     Ok((head, order))
+}
+
+/// What an event shows about itself.
+fn check(line: &Line<'_>, seq: i64) -> Result<(), &'static str> {
+    if line.computed_hash() != line.hash {
+        return Err("its hash does not match its content");
+    }
+    if u64::try_from(seq) != Ok(line.seq) {
+        return Err("its row has another sequence number");
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use countersign_canon::{Hash, Json};
+use countersign_canon::{Digest, Hash, Json, Limits};
 use countersign_event::{EventType, Line, Scope, SessionId, TenantId};
 use countersign_vault::joined;
 use rusqlite::{Connection, Row, ToSql};
@@ -136,9 +136,21 @@ impl Reader {
     /// The payload as it was given, sealed members opened.
     pub fn open_payload(&self, event: &Stored) -> Result<Json, Error> {
         let line = Line::read(&event.line)?;
-        let Some(ciphertext) = &event.ciphertext else {
-            return Ok(joined(line.payload, Vec::new())?);
+        let damaged = |problem| Err(Error::damaged(line.seq, problem));
+        if line.computed_hash() != line.hash {
+            return damaged("its hash does not match its content");
+        }
+        // SECURITY: a session key opens every ciphertext of its session, so the line has to say
+        // which one belongs to it.
+        let (seal, ciphertext) = match (&line.seal, &event.ciphertext) {
+            (None, None) => return Ok(joined(line.payload, Vec::new())?),
+            (Some(seal), Some(ciphertext)) => (seal.read()?, ciphertext),
+            (Some(_), None) => return damaged("its ciphertext is missing"),
+            (None, Some(_)) => return damaged("its ciphertext belongs to no sealed member"),
         };
+        if Digest::of(ciphertext) != seal.ciphertext {
+            return damaged("its ciphertext was changed");
+        }
         let scope = scope_of(&line)?;
         let key = self.session_key(&scope)?;
         Ok(joined(line.payload, key.open(ciphertext, &scope)?)?)
@@ -146,10 +158,10 @@ impl Reader {
 
     /// The data key of a session.
     pub fn session_key(&self, scope: &Scope) -> Result<countersign_vault::SessionKey, Error> {
-        let found = self.with(|db| lane::find(scope, db))?;
-        let (_, wrapped) =
-            found.ok_or_else(|| Error::NoSession(scope.session.as_str().to_owned()))?;
-        Keys::open(&self.folder)?.unwrap(&wrapped.ok_or(Error::Erased)?, scope)
+        let keys = Keys::open(&self.folder)?;
+        let found = self.with(|db| lane::find_key(scope, db, &keys))?;
+        let (_, key) = found.ok_or_else(|| Error::NoSession(scope.session.as_str().to_owned()))?;
+        Ok(key)
     }
 
     /// Runs something on a connection of its own.
@@ -226,7 +238,8 @@ impl Filter {
 
 /// The tool that an event is about.
 pub(crate) fn tool_name(line: &Line<'_>) -> Option<String> {
-    let limits = countersign_canon::Limits::event();
+    // What is sealed beside it may have made the payload longer than it was.
+    let limits = Limits { max_bytes: usize::MAX, ..Limits::event() };
     let payload = Json::admit(line.payload, &limits).ok()?;
     payload.get("tool_name")?.as_str().map(str::to_owned)
 }

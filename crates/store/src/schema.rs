@@ -88,10 +88,13 @@ fn version(connection: &Connection, path: &Path) -> Result<usize, Error> {
         _ => error.into(),
     };
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let version = number("user_version").map_err(not_a_database)?;
+    // Another process may be making the file right now, all in one transaction. The tables are
+    // looked at first: where they are, the rest is too.
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(not_a_database)?;
     let application = number("application_id").map_err(not_a_database)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let version = number("user_version").map_err(not_a_database)?;
     if tables > 0 && application != i64::from(APPLICATION_ID) {
         return Err(foreign("is a database of another program".to_owned()));
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use countersign_event::{EventType, Head, Payload, Scope, Sealed};
+use countersign_event::{EventType, Head, Payload, Refs, Scope, Sealed};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -66,7 +66,7 @@ impl Store {
     /// Opens the folder; makes it, the database and the master key if they are not there.
     pub fn open(folder: &Folder, options: Options) -> Result<Self, Error> {
         let db = schema::open_writer(folder)?;
-        let keys = Arc::new(Keys::open_or_create(folder)?);
+        let keys = Arc::new(Keys::open_or_create(folder, &db)?);
         let reader = Reader::open(folder)?;
         let (queue, commands) = sync_channel(QUEUE_LENGTH);
         let writer = Writer::new(db, commands, options.observer.clone());
@@ -92,16 +92,17 @@ impl Store {
         self.observe(Step::Admitted);
         let Draft { scope, ts_unix_ms, event_type, payload } = draft;
         let lane = self.lane(&scope)?;
-        let key = Arc::clone(&self.state(&lane)?.key);
+        // Encrypting takes time, so it happens outside the lock.
+        let key = Arc::clone(&self.state_at(at, &lane)?.key);
         let payload = key.seal(payload, &scope)?;
 
         let mut state = self.state_at(at, &lane)?;
-        if !Arc::ptr_eq(&key, &state.key) {
-            // The session was made anew by another process while we encrypted.
+        if *key != *state.key {
+            // The session was made by another process while we encrypted.
             return Err(Conflict { expected_seq: 0, actual: state.head }.into());
         }
         let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, &scope, &state.head)?;
-        state.order.admit(event_type, payload.body.refs())?;
+        self.admit(event_type, payload.body.refs(), &lane, &mut state)?;
         self.observe(Step::Sealed);
 
         let head = sealed.head();
@@ -177,14 +178,45 @@ impl Store {
             At::Head(expected) if expected != state.head => expected,
             _ => return Ok(state),
         };
+        let conflict = |actual| Conflict { expected_seq: expected.count(), actual };
+        if state.head.count() > expected.count() {
+            // The place is taken, if only by an event that is still on its way.
+            return Err(conflict(state.head).into());
+        }
         let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
         if stored != expected {
             let actual = if stored.count() > state.head.count() { stored } else { state.head };
-            return Err(Conflict { expected_seq: expected.count(), actual }.into());
+            return Err(conflict(actual).into());
         }
         drop(state);
         lane.mark_stale();
-        self.state(lane)
+        let state = self.state(lane)?;
+        // INVARIANT: whatever happened while the lane was rebuilt, the event goes where the caller
+        // wants it, or nowhere.
+        if state.head != expected {
+            return Err(conflict(state.head).into());
+        }
+        Ok(state)
+    }
+
+    /// Takes an event into the order of its session. The lane may be behind other processes, so
+    /// what it misses is looked up before the event is called misplaced.
+    fn admit(
+        &self,
+        event_type: EventType,
+        refs: &Refs<'_>,
+        lane: &Lane,
+        state: &mut State,
+    ) -> Result<(), Error> {
+        let Err(misplaced) = state.order.admit(event_type, refs) else {
+            return Ok(());
+        };
+        let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
+        if stored != state.head && stored.count() >= state.head.count() {
+            lane.mark_stale();
+            return Err(Conflict { expected_seq: state.head.count(), actual: stored }.into());
+        }
+        Err(misplaced.into())
     }
 
     fn lane(&self, scope: &Scope) -> Result<Arc<Lane>, Error> {

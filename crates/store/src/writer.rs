@@ -207,8 +207,12 @@ fn append(
         Ok(session) => session,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(head) = heads.of(session, db)? else {
-        return Ok(Err(Error::Erased));
+    let head = match heads.of(session, db) {
+        Ok(Some(head)) => head,
+        Ok(None) => return Ok(Err(Error::Erased)),
+        // The other sessions of the transaction are not to blame.
+        Err(damaged @ Error::Damaged { .. }) => return Ok(Err(damaged)),
+        Err(error) => return Err(error),
     };
     let event = &job.sealed;
     if head.accepts(event.seq(), event.prev_hash()).is_err() {
@@ -246,6 +250,11 @@ fn insert_session(job: &Job, db: &Connection) -> Result<Result<i64, Error>, Erro
         // The row that the lane knew is gone: the history was cut behind our back.
         return Ok(Err(Error::damaged(0, "the session has disappeared from the database")));
     };
+    if job.sealed.seq() > 0 {
+        // INVARIANT: a session begins with its first event. This one lost the events before it.
+        let conflict = Conflict { expected_seq: job.sealed.seq(), actual: Head::GENESIS };
+        return Ok(Err(conflict.into()));
+    }
     let retired = db
         .prepare_cached("SELECT 1 FROM retired_master_keys WHERE id = ?1")?
         .exists([wrapped.master.as_str()])?;

@@ -151,14 +151,24 @@ impl Keyring {
         let key = MasterKey::generate()?;
         let id = key.id.clone();
         self.keys.push(key);
-        self.save()?;
+        if let Err(error) = self.save() {
+            // FAIL-CLOSED: nothing may be wrapped by a key that is not in the file.
+            self.keys.pop();
+            return Err(error);
+        }
         Ok(id)
     }
 
-    /// Second half of a rotation: drops every key but the current one, and saves.
-    pub fn retire(&mut self) -> Result<(), KeyringError> {
-        if self.keys.len() > 1 {
-            self.keys.drain(..self.keys.len() - 1);
+    /// Second half of a rotation: drops these keys, and saves. Reads the file again first, so that
+    /// keys which another process has added since stay; the current key always stays.
+    ///
+    /// The caller keeps other processes from changing the file meanwhile.
+    pub fn retire(&mut self, old: &[KeyId]) -> Result<(), KeyringError> {
+        self.reload()?;
+        let current = self.current().cloned();
+        let before = self.keys.len();
+        self.keys.retain(|key| !old.contains(&key.id) || Some(&key.id) == current.as_ref());
+        if self.keys.len() < before {
             self.save()?;
         }
         // A process that was killed while it replaced the file may have left a copy behind, and
@@ -206,22 +216,29 @@ impl Keyring {
     fn create(&self) -> io::Result<()> {
         let temporary = self.write_temporary()?;
         let linked = fs::hard_link(&temporary, &self.path);
-        fs::remove_file(&temporary)?;
+        remove(&temporary)?;
         match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            // Whatever went wrong, another process has made the file.
+            Err(error) if !self.path.exists() => Err(error),
             _ => sync_folder(&self.path),
         }
     }
 
     fn write_temporary(&self) -> io::Result<PathBuf> {
-        let suffix = random::<8>().map_err(io::Error::other)?;
-        let temporary = self
-            .path
-            .with_extension(format!("key.{}", base16ct::lower::encode_string(&suffix)));
-        let mut file = private(&temporary)?;
-        file.write_all(&self.text())?;
-        file.sync_all()?;
-        Ok(temporary)
+        let suffix = random::<SUFFIX_LEN>().map_err(io::Error::other)?;
+        let temporary = temporary(&self.path, &base16ct::lower::encode_string(&suffix));
+        let written = private(&temporary).and_then(|mut file| {
+            file.write_all(&self.text())?;
+            file.sync_all()
+        });
+        match written {
+            Ok(()) => Ok(temporary),
+            Err(error) => {
+                // No key stays behind in a file that nobody will use.
+                let _ = remove(&temporary);
+                Err(error)
+            }
+        }
     }
 
     fn text(&self) -> Zeroizing<Vec<u8>> {
@@ -320,11 +337,31 @@ fn remove_temporaries(path: &Path) -> io::Result<()> {
     let prefix = format!("{}.", name.to_string_lossy());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            fs::remove_file(entry.path())?;
+        // Only names that `temporary` gives: what the operator keeps beside the file stays.
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = name.strip_prefix(&prefix).is_some_and(|suffix| {
+            suffix.len() == 2 * SUFFIX_LEN && suffix.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        if ours {
+            remove(&entry.path())?;
         }
     }
     Ok(())
+}
+
+fn temporary(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// Another process may have cleaned up already.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {
@@ -342,4 +379,5 @@ fn io_error(what: &'static str, path: &Path, source: io::Error) -> KeyringError 
     }
 }
 
+const SUFFIX_LEN: usize = 8;
 const WRAP_DOMAIN: &[u8] = b"countersign/session-key/v1\0";

@@ -97,6 +97,13 @@ impl SessionKey {
     }
 }
 
+/// Equal keys open the same content.
+impl PartialEq for SessionKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
 /// The payload as it was given, from its stored form and its openings.
 pub fn joined(body: &[u8], openings: Openings) -> Result<Json, OpenError> {
     let Ok(Json::Object(mut public)) = Json::admit(body, &PLAINTEXT_LIMITS) else {
