@@ -17,6 +17,8 @@ use countersign_canon::{Json, Limits, Numbers};
 const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
     ("event", &["canon"]),
+    ("session", &["canon", "event"]),
+    ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
     ("store", &["canon", "event", "vault"]),
     ("verify", &["canon", "event"]),

@@ -15,6 +15,9 @@ mod id;
 mod line;
 mod order;
 pub mod payload;
+#[cfg(test)]
+#[path = "../tests/suite/random.rs"]
+mod random;
 
 pub use body::{Body, Refs, Seal};
 pub use chain::{Head, LinkError};

@@ -138,18 +138,20 @@ pub(crate) fn find(
     scope: &Scope,
     db: &Connection,
 ) -> Result<Option<(i64, Option<WrappedKey>)>, Error> {
-    let row = db
-        .prepare_cached(
-            "SELECT s.id, k.master, k.wrapped, k.erased_unix_ms FROM sessions s
-             JOIN session_keys k ON k.session = s.id WHERE s.tenant_id = ?1 AND s.session_id = ?2",
-        )?
-        .query_row((scope.tenant.as_str(), scope.session.as_str()), |row| {
-            let erased: Option<i64> = row.get(3)?;
-            let wrapped = crate::keys::wrapped(row.get(1)?, row.get(2)?);
-            Ok((row.get(0)?, erased.is_none().then_some(wrapped)))
-        })
-        .optional()?;
-    Ok(row)
+    let mut statement = db.prepare_cached(
+        "SELECT s.id, k.master, k.wrapped, k.erased_unix_ms FROM sessions s
+         LEFT JOIN session_keys k ON k.session = s.id
+         WHERE s.tenant_id = ?1 AND s.session_id = ?2",
+    )?;
+    let mut rows = statement.query((scope.tenant.as_str(), scope.session.as_str()))?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let master: Option<String> = row.get(1)?;
+    let master = master.ok_or_else(|| Error::damaged(0, NO_KEY))?;
+    let erased: Option<i64> = row.get(3)?;
+    let wrapped = crate::keys::wrapped(master, row.get(2)?);
+    Ok(Some((row.get(0)?, erased.is_none().then_some(wrapped))))
 }
 
 /// The head of a session as it is stored, from its last event alone.
@@ -207,3 +209,5 @@ fn check(line: &Line<'_>, seq: i64) -> Result<(), &'static str> {
     }
     Ok(())
 }
+
+pub(crate) const NO_KEY: &str = "the session has no key";

@@ -45,6 +45,16 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
     }
 }
 
+/// Moves the write-ahead log into the database and empties it, so that nothing which was
+/// overwritten lives on there. `false` while a reader holds an old state.
+pub(crate) fn empty_wal(db: &Connection, wait: Duration) -> bool {
+    let emptied = db.busy_timeout(wait).and_then(|()| {
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+    });
+    let restored = db.busy_timeout(BUSY_TIMEOUT);
+    emptied == Ok(0) && restored.is_ok()
+}
+
 fn prepare_writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE

@@ -3,8 +3,9 @@
 use countersign_event::{Line, Order, Scope, TenantId};
 use countersign_canon::Hash;
 use rusqlite::{Connection, TransactionBehavior};
+use std::time::Duration;
 
-use crate::{Error, Filter, Reader};
+use crate::{Error, Filter, Reader, schema};
 
 /// One session, in a few numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +29,9 @@ pub struct SessionSummary {
 /// What an erasure did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Erasure {
-    /// Whether every copy of the key that the database had is overwritten. When a reader of
-    /// another process holds an old state, the copy in the write-ahead log stays until it lets go.
+    /// Whether every copy of the key that the database had is overwritten. While a reader holds an
+    /// old state, the copy in the write-ahead log stays; it is overwritten when the reader has let
+    /// go, by whoever has the folder open for writing then.
     pub complete: bool,
 }
 
@@ -91,10 +93,9 @@ pub(crate) fn erase(scope: &Scope, now_unix_ms: u64, db: &mut Connection) -> Res
         (session, i64::try_from(now_unix_ms).unwrap_or(i64::MAX)),
     )?;
     transaction.commit()?;
-    // SECURITY: the write-ahead log still holds the page with the old key; move it into the
-    // database, where `secure_delete` has overwritten it, and empty the log.
-    let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    Ok(Erasure { complete: busy == 0 })
+    // SECURITY: the write-ahead log still holds the page with the old key; in the database
+    // `secure_delete` has overwritten it.
+    Ok(Erasure { complete: schema::empty_wal(db, PATIENCE) })
 }
 
 fn ends(last: &Line<'_>) -> bool {
@@ -102,9 +103,12 @@ fn ends(last: &Line<'_>) -> bool {
     order.admit(last.event_type, &last.refs).is_ok() && order.is_terminated()
 }
 
+/// How long an erasure waits for readers; nothing can be appended meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 const SUMMARY: &str = "
     SELECT s.tenant_id, s.session_id, k.erased_unix_ms,
         (SELECT line FROM events WHERE session = s.id ORDER BY seq LIMIT 1),
         (SELECT line FROM events WHERE session = s.id ORDER BY seq DESC LIMIT 1)
-    FROM sessions s JOIN session_keys k ON k.session = s.id
+    FROM sessions s LEFT JOIN session_keys k ON k.session = s.id
     WHERE ?1 IS NULL OR s.tenant_id = ?1 ORDER BY s.id";

@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use countersign_canon::Hash;
 use countersign_event::{Head, Sealed};
 use countersign_vault::WrappedKey;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::lane::{self, Lane};
-use crate::{Conflict, Error, Observer, Step};
+use crate::lane::{self, Lane, NO_KEY};
+use crate::{Conflict, Error, Observer, Step, schema};
 
 /// Proof that an event is durable: its transaction was committed and fsynced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub(crate) struct Writer {
     db: Connection,
     commands: Receiver<Command>,
     heads: Heads,
+    /// Whether the write-ahead log may hold keys that were erased or wrapped anew.
+    unclean: bool,
     observer: Option<Observer>,
 }
 
@@ -80,12 +83,13 @@ impl Writer {
         commands: Receiver<Command>,
         observer: Option<Observer>,
     ) -> Self {
-        Self { db, commands, heads: Heads::default(), observer }
+        // Whoever had the folder before may have been killed before it could clean up.
+        Self { db, commands, heads: Heads::default(), unclean: true, observer }
     }
 
     /// Works until the last sender is gone and the queue is empty.
     pub(crate) fn run(mut self) {
-        let mut next = self.commands.recv().ok();
+        let mut next = self.wait();
         while let Some(command) = next.take() {
             match command {
                 Command::Append(first) => {
@@ -96,10 +100,22 @@ impl Writer {
                 Command::Exclusive(work) => {
                     work(&mut self.db);
                     self.heads.known.clear();
+                    self.unclean = true;
                 }
             }
-            next = next.or_else(|| self.commands.recv().ok());
+            next = next.or_else(|| self.wait());
         }
+    }
+
+    /// The next command; cleans up before it has to wait for one.
+    fn wait(&mut self) -> Option<Command> {
+        if self.unclean {
+            match self.commands.try_recv() {
+                Ok(command) => return Some(command),
+                Err(_) => self.unclean = !schema::empty_wal(&self.db, Duration::ZERO),
+            }
+        }
+        self.commands.recv().ok()
     }
 
     /// Everything that waits, up to a limit; no event waits for others to come.
@@ -143,7 +159,11 @@ impl Writer {
         let mut rows = HashMap::new();
         let mut outcomes = Vec::with_capacity(batch.len());
         for job in batch {
-            outcomes.push(append(job, &transaction, &mut self.heads, &mut rows)?);
+            outcomes.push(match append(job, &transaction, &mut self.heads, &mut rows) {
+                // The other sessions of the transaction are not to blame.
+                Err(damaged @ Error::Damaged { .. }) => Err(damaged),
+                outcome => outcome?,
+            });
         }
         observe(self.observer.as_ref(), Step::Written);
         transaction.commit()?;
@@ -207,12 +227,8 @@ fn append(
         Ok(session) => session,
         Err(refused) => return Ok(Err(refused)),
     };
-    let head = match heads.of(session, db) {
-        Ok(Some(head)) => head,
-        Ok(None) => return Ok(Err(Error::Erased)),
-        // The other sessions of the transaction are not to blame.
-        Err(damaged @ Error::Damaged { .. }) => return Ok(Err(damaged)),
-        Err(error) => return Err(error),
+    let Some(head) = heads.of(session, db)? else {
+        return Ok(Err(Error::Erased));
     };
     let event = &job.sealed;
     if head.accepts(event.seq(), event.prev_hash()).is_err() {
@@ -273,7 +289,9 @@ fn insert_session(job: &Job, db: &Connection) -> Result<Result<i64, Error>, Erro
 fn read_head(session: i64, db: &Connection) -> Result<Option<Head>, Error> {
     let erased: Option<i64> = db
         .prepare_cached("SELECT erased_unix_ms FROM session_keys WHERE session = ?1")?
-        .query_row([session], |row| row.get(0))?;
+        .query_row([session], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| Error::damaged(0, NO_KEY))?;
     if erased.is_some() {
         return Ok(None);
     }

@@ -208,7 +208,11 @@ impl Keyring {
     fn save(&self) -> Result<(), KeyringError> {
         let failed = |source| io_error("replace", &self.path, source);
         let temporary = self.write_temporary().map_err(failed)?;
-        fs::rename(&temporary, &self.path).map_err(failed)?;
+        if let Err(error) = fs::rename(&temporary, &self.path) {
+            // No copy of a key stays behind in a file that nobody will use.
+            let _ = remove(&temporary);
+            return Err(failed(error));
+        }
         sync_folder(&self.path).map_err(failed)
     }
 

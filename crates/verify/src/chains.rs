@@ -32,8 +32,9 @@ impl Chains {
         Ok(())
     }
 
+    /// How many chains have a good event.
     pub(crate) fn len(&self) -> usize {
-        self.chains.len()
+        self.chains.iter().filter(|chain| chain.head.count() > 0).count()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::examine::{Item, Opener, StoredColumns};
@@ -111,8 +112,8 @@ fn run_until(
 /// A view could show the verifier other rows than it shows tomorrow, so only tables count.
 fn foreign_schema(db: &Connection) -> rusqlite::Result<Option<Finding>> {
     for table in ["events", "sessions"] {
-        let sql = "SELECT count(*) FROM sqlite_schema
-                   WHERE name = ?1 COLLATE NOCASE AND type = 'table' AND rootpage > 0";
+        let sql =
+            "SELECT count(*) FROM pragma_table_list(?1) WHERE schema = 'main' AND type = 'table'";
         if db.query_row(sql, [table], |row| row.get::<_, i64>(0))? != 1 {
             return Ok(Some(unreadable(&format!("`{table}` is not a table"))));
         }
@@ -167,10 +168,19 @@ fn read_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
         id: row.get(0)?,
         session: row.get(1)?,
         seq: row.get(2)?,
-        // Text only: whoever asks the database for text must get what was verified.
-        line: row.get_ref(3)?.as_str()?.as_bytes().to_vec(),
+        line: read_line(row)?,
         sealed: row.get(4)?,
     })
+}
+
+/// Text only: the same bytes as a blob would be hidden from everybody who asks for text.
+fn read_line(row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
+    match row.get_ref(3)? {
+        ValueRef::Text(line) => Ok(line.to_vec()),
+        other => {
+            Err(rusqlite::Error::InvalidColumnType(3, "line".to_owned(), other.data_type()))
+        }
+    }
 }
 
 fn sessions(db: &Connection) -> rusqlite::Result<HashMap<i64, (String, String)>> {

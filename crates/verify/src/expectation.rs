@@ -47,10 +47,10 @@ impl Expectation {
             if let Some(expected) = self.count.filter(|count| *count != chain.count()) {
                 return missing(Problem::Count { expected, found: chain.count() });
             }
-        } else if let Some(expected) = self.count {
-            if let Some(found) = chains.counts().find(|count| *count != expected) {
-                return missing(Problem::Count { expected, found });
-            }
+        } else if let Some(expected) = self.count
+            && let Some(found) = chains.counts().find(|count| *count != expected)
+        {
+            return missing(Problem::Count { expected, found });
         }
         match self.contains {
             Some(hash) if !contained => missing(Problem::NotContained(hash)),

@@ -3,11 +3,8 @@ use std::collections::BTreeSet;
 use countersign_canon::{Digest, Limits, Number};
 
 use super::*;
+use crate::random::Random;
 use crate::{Body, Opening, Salt, Seal};
-use random::Random;
-
-#[path = "../../tests/suite/random.rs"]
-mod random;
 
 /// What a declared public member holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +19,11 @@ enum Kind {
 use Kind::{Count, Counters, Counts, Flag, Text, Texts};
 
 /// The members of one event type.
-type Declared = (&'static str, &'static [(&'static str, Kind)], &'static [&'static str]);
+type Declared = (
+    &'static str,
+    &'static [(&'static str, Kind)],
+    &'static [&'static str],
+);
 
 /// The format, written down a second time: wire name, public members with their kinds, sealed
 /// members. A member that moves from one list to the other is a leak or a loss.
@@ -50,8 +51,22 @@ const FORMAT: &[Declared] = &[
 
 /// Names that no event type declares, some of them made to collide with our own.
 const STRANGE: &[&str] = &[
-    "sealed", "*", "/*", "", "/", "hash", "other", "ciphertext", "commitments", "Call_id", "call_id ",
-    "é", "😀", "\u{0}", "~", "/args",
+    "sealed",
+    "*",
+    "/*",
+    "",
+    "/",
+    "hash",
+    "other",
+    "ciphertext",
+    "commitments",
+    "Call_id",
+    "call_id ",
+    "é",
+    "😀",
+    "\u{0}",
+    "~",
+    "/args",
 ];
 
 /// Stands in every sealed text and every undeclared name; must not be found in what is public.
@@ -60,14 +75,23 @@ const SECRET: &str = "s3cr3t";
 #[test]
 fn the_event_types_are_those_of_the_format() {
     assert_eq!(EventType::ALL.len(), 18);
-    let names: Vec<_> = EventType::ALL.iter().map(|event_type| event_type.as_str()).collect();
+    let names: Vec<_> = EventType::ALL
+        .iter()
+        .map(|event_type| event_type.as_str())
+        .collect();
     let expected: Vec<_> = FORMAT.iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, expected);
     for event_type in EventType::ALL {
         assert_eq!(event_type.as_str().parse(), Ok(*event_type));
         assert_eq!(event_type.to_string(), event_type.as_str());
     }
-    for unknown in ["", "tool_result", "TOOL_RESULT ", "SanitizedText", "SESSION_STARTED"] {
+    for unknown in [
+        "",
+        "tool_result",
+        "TOOL_RESULT ",
+        "SanitizedText",
+        "SESSION_STARTED",
+    ] {
         assert!(unknown.parse::<EventType>().is_err(), "{unknown}");
     }
 }
@@ -79,7 +103,10 @@ fn a_payload_comes_back_as_it_was_given() {
         for _ in 0..150 {
             let payload = random_payload(&mut random, declared);
             let split = Payload::admit(event_type, payload.clone()).unwrap().split();
-            let sealed = split.sealed.into_iter().map(|(place, value)| (place.to_owned(), value));
+            let sealed = split
+                .sealed
+                .into_iter()
+                .map(|(place, value)| (place.to_owned(), value));
             assert_eq!(join(split.public, sealed), Some(payload));
         }
     }
@@ -96,7 +123,10 @@ fn only_declared_public_members_are_public() {
             let split = Payload::admit(event_type, payload).unwrap().split();
 
             let names: BTreeSet<_> = public.iter().map(|(name, _)| *name).collect();
-            let given = members.iter().map(|(name, _)| name).filter(|name| names.contains(name));
+            let given = members
+                .iter()
+                .map(|(name, _)| name)
+                .filter(|name| names.contains(name));
             let found: Vec<_> = split.public.iter().map(|(name, _)| name).collect();
             assert_eq!(found, given.collect::<Vec<_>>(), "{event_type}");
 
@@ -121,21 +151,33 @@ fn assert_no_secret(split: Split, random: &mut Random) {
         let mut salt = [0; Salt::LEN];
         salt.fill_with(|| random.next() as u8);
         let salt = Salt::from_bytes(salt);
-        (place.to_owned(), Opening { salt, value }.commitment().unwrap())
+        (
+            place.to_owned(),
+            Opening { salt, value }.commitment().unwrap(),
+        )
     });
     let commitments = commitments.collect();
-    let seal = hides_something.then(|| Seal { ciphertext: Digest::of(b"ciphertext"), commitments });
+    let seal = hides_something.then(|| Seal {
+        ciphertext: Digest::of(b"ciphertext"),
+        commitments,
+    });
     let body = Body::new(split.public, seal).unwrap();
     let text = std::str::from_utf8(body.text()).unwrap();
     assert!(!text.contains(SECRET), "{text}");
-    assert_eq!(text.contains("\"sealed\":{\"ciphertext\":"), hides_something);
+    assert_eq!(
+        text.contains("\"sealed\":{\"ciphertext\":"),
+        hides_something
+    );
 }
 
 fn undeclared(value: &Json, public: &[(&str, Kind)], sealed: &[&str]) {
     let members = value.as_object().unwrap();
     assert!(!members.is_empty());
     for (name, _) in members {
-        assert!(!sealed.contains(&name) && public.iter().all(|(known, _)| *known != name), "{name}");
+        assert!(
+            !sealed.contains(&name) && public.iter().all(|(known, _)| *known != name),
+            "{name}"
+        );
     }
 }
 
@@ -143,14 +185,28 @@ fn undeclared(value: &Json, public: &[(&str, Kind)], sealed: &[&str]) {
 fn a_member_called_sealed_does_not_collide() {
     let forged = r#"{"call_id":"c","sealed":{"ciphertext":"sha256:00","commitments":{}}}"#;
     let given = admit(forged);
-    let split = Payload::admit(EventType::ToolResult, given.clone()).unwrap().split();
-    assert_eq!(split.public.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["call_id"]);
-    let [(place, value)] = split.sealed.as_slice() else { panic!("one sealed value") };
+    let split = Payload::admit(EventType::ToolResult, given.clone())
+        .unwrap()
+        .split();
+    assert_eq!(
+        split
+            .public
+            .iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>(),
+        ["call_id"]
+    );
+    let [(place, value)] = split.sealed.as_slice() else {
+        panic!("one sealed value")
+    };
     assert_eq!(*place, OTHER);
 
     let ciphertext = Digest::of(b"real");
     let salt = Salt::from_bytes([7; Salt::LEN]);
-    let opening = Opening { salt, value: value.clone() };
+    let opening = Opening {
+        salt,
+        value: value.clone(),
+    };
     let seal = Seal {
         ciphertext,
         commitments: vec![(OTHER.to_owned(), opening.commitment().unwrap())],
@@ -158,7 +214,10 @@ fn a_member_called_sealed_does_not_collide() {
     let body = Body::new(split.public.clone(), Some(seal)).unwrap();
     let stored = Json::admit(body.text(), &Limits::event()).unwrap();
     let stated = stored.get("sealed").and_then(|seal| seal.get("ciphertext"));
-    assert_eq!(stated.and_then(Json::as_str), Some(ciphertext.to_string().as_str()));
+    assert_eq!(
+        stated.and_then(Json::as_str),
+        Some(ciphertext.to_string().as_str())
+    );
 
     let joined = join(split.public, [(OTHER.to_owned(), opening.value)]);
     assert_eq!(joined, Some(given));
@@ -166,12 +225,22 @@ fn a_member_called_sealed_does_not_collide() {
 
 #[test]
 fn a_payload_that_is_no_object_is_sealed_whole() {
-    for text in ["null", "true", "7", "\"text\"", "[]", "[{\"call_id\":\"c\"}]"] {
+    for text in [
+        "null",
+        "true",
+        "7",
+        "\"text\"",
+        "[]",
+        "[{\"call_id\":\"c\"}]",
+    ] {
         for event_type in EventType::ALL {
             let split = Payload::admit(*event_type, admit(text)).unwrap().split();
             assert!(split.public.is_empty());
             assert_eq!(split.sealed, [(WHOLE, admit(text))]);
-            assert_eq!(join(split.public, [(WHOLE.to_owned(), admit(text))]), Some(admit(text)));
+            assert_eq!(
+                join(split.public, [(WHOLE.to_owned(), admit(text))]),
+                Some(admit(text))
+            );
         }
     }
 }
@@ -194,8 +263,14 @@ fn a_declared_member_of_another_type_is_refused_by_its_pointer() {
                 let error = Payload::admit(event_type, payload).unwrap_err();
                 assert_eq!(error.pointer(), format!("/{name}"));
                 let message = error.to_string();
-                assert!(message.ends_with(&format!("at `/{name}`, found {found}")), "{message}");
-                assert!(message.starts_with("expected ") && !message.contains(SECRET), "{message}");
+                assert!(
+                    message.ends_with(&format!("at `/{name}`, found {found}")),
+                    "{message}"
+                );
+                assert!(
+                    message.starts_with("expected ") && !message.contains(SECRET),
+                    "{message}"
+                );
             }
         }
         for name in sealed {
@@ -223,13 +298,19 @@ fn wrong_values(kind: Kind) -> Vec<(&'static str, &'static str)> {
         (None, "{\"a\":-1}", "an object"),
     ];
     let right = |of: Option<Kind>| of == Some(kind);
-    values.into_iter().filter(|(of, ..)| !right(*of)).map(|(_, text, found)| (text, found)).collect()
+    values
+        .into_iter()
+        .filter(|(of, ..)| !right(*of))
+        .map(|(_, text, found)| (text, found))
+        .collect()
 }
 
 #[test]
 fn a_whole_number_may_be_written_with_a_point() {
     let payload = admit("{\"latency_ms\":12.0}");
-    let split = Payload::admit(EventType::ToolResult, payload.clone()).unwrap().split();
+    let split = Payload::admit(EventType::ToolResult, payload.clone())
+        .unwrap()
+        .split();
     assert_eq!(Json::Object(split.public).to_jcs(), payload.to_jcs());
 }
 
@@ -237,13 +318,27 @@ fn a_whole_number_may_be_written_with_a_point() {
 fn values_that_no_split_has_made_are_not_joined() {
     let check = |public: &str, sealed: &[(&str, &str)], expect: Option<&str>| {
         let public = admit(public).into_object().unwrap();
-        let sealed = sealed.iter().map(|(place, value)| ((*place).to_owned(), admit(value)));
+        let sealed = sealed
+            .iter()
+            .map(|(place, value)| ((*place).to_owned(), admit(value)));
         assert_eq!(join(public, sealed.collect::<Vec<_>>()), expect.map(admit));
     };
-    check("{\"a\":1}", &[("/b", "2"), ("/*", "{\"c\":3}")], Some("{\"a\":1,\"b\":2,\"c\":3}"));
+    check(
+        "{\"a\":1}",
+        &[("/b", "2"), ("/*", "{\"c\":3}")],
+        Some("{\"a\":1,\"b\":2,\"c\":3}"),
+    );
     // A sealed value never replaces what everybody has read.
-    check("{\"tool_name\":\"read\"}", &[("/tool_name", "\"rm\"")], None);
-    check("{\"tool_name\":\"read\"}", &[("/*", "{\"tool_name\":\"rm\"}")], None);
+    check(
+        "{\"tool_name\":\"read\"}",
+        &[("/tool_name", "\"rm\"")],
+        None,
+    );
+    check(
+        "{\"tool_name\":\"read\"}",
+        &[("/*", "{\"tool_name\":\"rm\"}")],
+        None,
+    );
     check("{}", &[("/a", "1"), ("/*", "{\"a\":2}")], None);
     check("{}", &[("/a", "1"), ("/a", "1")], None);
     // A whole payload stands alone.
@@ -259,8 +354,12 @@ fn debug_output_shows_no_content() {
     let mut random = Random::seeded(3);
     for (event_type, declared) in types() {
         for _ in 0..20 {
-            let payload = Payload::admit(event_type, random_payload(&mut random, declared)).unwrap();
-            assert_eq!(format!("{payload:?} {payload:#?}"), "Payload(not shown) Payload(not shown)");
+            let payload =
+                Payload::admit(event_type, random_payload(&mut random, declared)).unwrap();
+            assert_eq!(
+                format!("{payload:?} {payload:#?}"),
+                "Payload(not shown) Payload(not shown)"
+            );
         }
     }
     let opaque = Payload::admit(EventType::ToolResult, Json::from(SECRET)).unwrap();
@@ -281,7 +380,9 @@ impl<T: ?Sized> NotDebug<()> for T {}
 impl<T: ?Sized + fmt::Debug> NotDebug<u8> for T {}
 
 fn types() -> impl Iterator<Item = (EventType, Declared)> {
-    FORMAT.iter().map(|declared| (declared.0.parse().unwrap(), *declared))
+    FORMAT
+        .iter()
+        .map(|declared| (declared.0.parse().unwrap(), *declared))
 }
 
 fn random_payload(random: &mut Random, (_, public, sealed): Declared) -> Json {
@@ -298,7 +399,10 @@ fn random_payload(random: &mut Random, (_, public, sealed): Declared) -> Json {
     }
     for _ in 0..random.below(4) {
         let name = undeclared_name(random);
-        let declared = public.iter().map(|(known, _)| *known).chain(sealed.iter().copied());
+        let declared = public
+            .iter()
+            .map(|(known, _)| *known)
+            .chain(sealed.iter().copied());
         if declared.into_iter().all(|known| known != name) {
             payload.insert(name, secret_value(random, 3));
         }
@@ -312,8 +416,11 @@ fn undeclared_name(random: &mut Random) -> String {
         0 => random.pick(STRANGE).to_owned(),
         1 => {
             let (_, public, sealed) = random.pick(FORMAT);
-            let names: Vec<_> =
-                public.iter().map(|(name, _)| *name).chain(sealed.iter().copied()).collect();
+            let names: Vec<_> = public
+                .iter()
+                .map(|(name, _)| *name)
+                .chain(sealed.iter().copied())
+                .collect();
             random.pick(&names).to_owned()
         }
         _ => format!("{SECRET}{}", random.below(100)),
@@ -325,8 +432,16 @@ fn of_kind(random: &mut Random, kind: Kind) -> Json {
         Text => Json::from(public_text(random)),
         Count => Json::from(random.next() >> 11),
         Flag => Json::from(random.below(2) == 0),
-        Texts => Json::Array((0..random.below(4)).map(|_| Json::from(public_text(random))).collect()),
-        Counts => Json::Array((0..random.below(4)).map(|_| Json::from(random.next() >> 11)).collect()),
+        Texts => Json::Array(
+            (0..random.below(4))
+                .map(|_| Json::from(public_text(random)))
+                .collect(),
+        ),
+        Counts => Json::Array(
+            (0..random.below(4))
+                .map(|_| Json::from(random.next() >> 11))
+                .collect(),
+        ),
         Counters => Json::object(
             (0..random.below(4)).map(|_| (public_text(random), Json::from(random.next() >> 40))),
         ),
@@ -334,7 +449,9 @@ fn of_kind(random: &mut Random, kind: Kind) -> Json {
 }
 
 fn public_text(random: &mut Random) -> String {
-    random.pick(&["", "c1", "é😀", "a/b", "\u{0}\n\"\\", "\u{e000}"]).to_owned()
+    random
+        .pick(&["", "c1", "é😀", "a/b", "\u{0}\n\"\\", "\u{e000}"])
+        .to_owned()
 }
 
 fn secret_value(random: &mut Random, depth: usize) -> Json {
@@ -343,7 +460,11 @@ fn secret_value(random: &mut Random, depth: usize) -> Json {
         1 => Json::from((random.next() >> 11) as i64 - (1 << 52)),
         2 => Json::Number(Number::from_f64(random.below(1000) as f64 / 8.0 + 0.0625).unwrap()),
         3 => Json::from(format!("{SECRET} {}", random.pick(STRANGE))),
-        4 => Json::Array((0..random.below(4)).map(|_| secret_value(random, depth - 1)).collect()),
+        4 => Json::Array(
+            (0..random.below(4))
+                .map(|_| secret_value(random, depth - 1))
+                .collect(),
+        ),
         _ => Json::object(
             (0..random.below(4))
                 .map(|_| (random.pick(STRANGE), secret_value(random, depth - 1)))

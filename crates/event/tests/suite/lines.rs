@@ -58,7 +58,10 @@ fn a_line_is_exactly_the_canonical_text() {
         ("\"seq\":1", "\n\"seq\":1"),
         ("\"seq\":1", "\"seq\":\t1"),
         // Order, missing and additional members.
-        ("\"seq\":1,\"session_id\":\"s\"", "\"session_id\":\"s\",\"seq\":1"),
+        (
+            "\"seq\":1,\"session_id\":\"s\"",
+            "\"session_id\":\"s\",\"seq\":1",
+        ),
         ("\"call_id\":\"A\",\"n\":0.5", "\"n\":0.5,\"call_id\":\"A\""),
         ("\"seq\":1,", ""),
         (",\"ts_unix_ms\":1760000000000", ""),
@@ -111,7 +114,14 @@ fn a_line_is_exactly_the_canonical_text() {
         refused(line.replacen(from, to, 1).as_bytes());
     }
     let too_long = "é".repeat(1025);
-    refused(line.replacen("\"session_id\":\"s\"", &format!("\"session_id\":\"{too_long}\""), 1).as_bytes());
+    refused(
+        line.replacen(
+            "\"session_id\":\"s\"",
+            &format!("\"session_id\":\"{too_long}\""),
+            1,
+        )
+        .as_bytes(),
+    );
 }
 
 #[test]
@@ -159,13 +169,17 @@ fn a_random_edit_never_passes() {
             }
         }
     }
-    assert!(unreadable > 1000 && mismatched > 1000, "{unreadable} {mismatched}");
+    assert!(
+        unreadable > 1000 && mismatched > 1000,
+        "{unreadable} {mismatched}"
+    );
 }
 
 #[test]
 fn a_seal_is_read_strictly() {
     let digest = Digest::of(b"x").to_string();
-    let seal = format!("{{\"ciphertext\":\"{digest}\",\"commitments\":{{\"/content\":\"{digest}\"}}}}");
+    let seal =
+        format!("{{\"ciphertext\":\"{digest}\",\"commitments\":{{\"/content\":\"{digest}\"}}}}");
     let read = |seal: &str| with_seal(seal).map(|seal| seal.commitments.len());
     assert_eq!(read(&seal), Ok(1));
     let hash = &digest["sha256:".len()..];
@@ -174,7 +188,10 @@ fn a_seal_is_read_strictly() {
         ("sha256:", "sha512:"),
         (hash, &hash.to_uppercase()),
         (hash, &hash[1..]),
-        (&format!("/content\":\"{digest}"), &format!("/content\":\"{}", hash)),
+        (
+            &format!("/content\":\"{digest}"),
+            &format!("/content\":\"{}", hash),
+        ),
         (&format!("/content\":\"{digest}\""), "/content\":null"),
         ("ciphertext", "ciphertexts"),
         ("commitments", "commitment"),
@@ -199,9 +216,18 @@ fn a_head_accepts_only_the_next_event() {
     let third = Head::after(2, hash);
     assert_eq!(genesis.accepts(0, None), Ok(()));
     assert_eq!(third.accepts(3, Some(hash)), Ok(()));
-    let broken = |seq, expected, found| Err(LinkError::Broken { seq, expected, found });
+    let broken = |seq, expected, found| {
+        Err(LinkError::Broken {
+            seq,
+            expected,
+            found,
+        })
+    };
     assert_eq!(genesis.accepts(0, Some(hash)), broken(0, None, Some(hash)));
-    assert_eq!(third.accepts(3, Some(other)), broken(3, Some(hash), Some(other)));
+    assert_eq!(
+        third.accepts(3, Some(other)),
+        broken(3, Some(hash), Some(other))
+    );
     assert_eq!(third.accepts(3, None), broken(3, Some(hash), None));
     let gap = |expected, found| Err(LinkError::Gap { expected, found });
     assert_eq!(genesis.accepts(1, None), gap(0, 1));
@@ -220,18 +246,34 @@ fn numbers_that_json_does_not_keep_are_not_sealed() {
     let full = Head::after(MAX_EXACT, Hash::of(b"x"));
     let sealed = seal(MAX_EXACT, last).ok().unwrap();
     assert_eq!(Line::read(sealed.line()).unwrap().seq, MAX_EXACT);
-    assert_eq!(seal(MAX_EXACT + 1, Head::GENESIS).err(), Some(EnvelopeError::Timestamp(MAX_EXACT + 1)));
+    assert_eq!(
+        seal(MAX_EXACT + 1, Head::GENESIS).err(),
+        Some(EnvelopeError::Timestamp(MAX_EXACT + 1))
+    );
     assert_eq!(seal(0, full).err(), Some(EnvelopeError::Exhausted));
 }
 
 #[test]
 fn a_refusal_names_the_place() {
     let line = String::from_utf8(sealed().line().to_vec()).unwrap();
-    let refusal = |from: &str, to: &str| Line::read(line.replacen(from, to, 1).as_bytes()).unwrap_err();
-    assert_eq!(refusal("\"seq\":1", "\"seq\":-1"), LineError::Negative("seq"));
-    assert_eq!(refusal("1760000000000", "-1"), LineError::Negative("ts_unix_ms"));
-    assert_eq!(refusal("\"hash\":\"", "\"hash\":\"0"), LineError::Digest("hash"));
-    assert_eq!(refusal("\"prev_hash\":\"", "\"prev_hash\":\"0"), LineError::Digest("prev_hash"));
+    let refusal =
+        |from: &str, to: &str| Line::read(line.replacen(from, to, 1).as_bytes()).unwrap_err();
+    assert_eq!(
+        refusal("\"seq\":1", "\"seq\":-1"),
+        LineError::Negative("seq")
+    );
+    assert_eq!(
+        refusal("1760000000000", "-1"),
+        LineError::Negative("ts_unix_ms")
+    );
+    assert_eq!(
+        refusal("\"hash\":\"", "\"hash\":\"0"),
+        LineError::Digest("hash")
+    );
+    assert_eq!(
+        refusal("\"prev_hash\":\"", "\"prev_hash\":\"0"),
+        LineError::Digest("prev_hash")
+    );
     assert_eq!(
         refusal("TOOL_RESULT", "\\u001b[31m").to_string(),
         "unknown event type `\\u{1b}[31m`"
@@ -246,14 +288,27 @@ fn a_refusal_names_the_place() {
 fn sealed() -> Sealed {
     let public = [
         ("call_id", Json::from("A")),
-        ("n", Json::Number(countersign_canon::Number::from_f64(0.5).unwrap())),
+        (
+            "n",
+            Json::Number(countersign_canon::Number::from_f64(0.5).unwrap()),
+        ),
         ("path", Json::from("/x")),
     ];
-    let public = public.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let public = public
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
     let body = Body::new(public, None).unwrap();
     let head = Head::after(0, Hash::of(b"first"));
     let scope = Scope::new("t", "s").unwrap();
-    Sealed::seal(EventType::ToolResult, 1_760_000_000_000, &body, &scope, &head).unwrap()
+    Sealed::seal(
+        EventType::ToolResult,
+        1_760_000_000_000,
+        &body,
+        &scope,
+        &head,
+    )
+    .unwrap()
 }
 
 /// What a reader makes of a seal with this text, in a line that is otherwise good.
@@ -270,7 +325,13 @@ fn refused(text: &[u8]) {
 
 fn body(random: &mut Random) -> (Body, Option<Seal>) {
     let mut public = Object::new();
-    for name in ["call_id", "approval_id", "context_id", "tool_name", "é\u{1}"] {
+    for name in [
+        "call_id",
+        "approval_id",
+        "context_id",
+        "tool_name",
+        "é\u{1}",
+    ] {
         if random.below(2) == 0 {
             public.insert(name.to_owned(), Json::from(id(random)));
         }
@@ -289,8 +350,13 @@ fn body(random: &mut Random) -> (Body, Option<Seal>) {
 }
 
 fn id(random: &mut Random) -> String {
-    let characters = ['a', 'Z', '0', ' ', '/', '"', '\\', '\u{0}', '\n', '\u{7f}', 'é', '\u{2028}', '\u{e000}', '😀'];
-    (0..=random.below(12)).map(|_| random.pick(&characters)).collect()
+    let characters = [
+        'a', 'Z', '0', ' ', '/', '"', '\\', '\u{0}', '\n', '\u{7f}', 'é', '\u{2028}', '\u{e000}',
+        '😀',
+    ];
+    (0..=random.below(12))
+        .map(|_| random.pick(&characters))
+        .collect()
 }
 
 /// One change of one to three bytes: a bit, a byte, an insertion, a removal, a swap or a copy.

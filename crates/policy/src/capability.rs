@@ -1,0 +1,198 @@
+//! The capability rules, ready for one manifest.
+
+use countersign_canon::Digest;
+use regorus::Value;
+
+use crate::facts::Facts;
+use crate::manifest::{Approval, Manifest, Schema, SideEffect};
+use crate::matcher::HostPattern;
+use crate::rego::{Bundle, BundleError, EvalError, Machine, NotAdmitted, Source, from_value, object};
+use crate::{Decision, Verdict};
+
+mod explain;
+mod trials;
+
+pub use explain::Explanation;
+
+/// The built-in rules.
+pub const RULES: &str = include_str!("../../../policies/capability.rego");
+
+/// The rules with a manifest, compiled once.
+pub struct Capability {
+    bundle: Bundle,
+    manifest: Option<Manifest>,
+    rules: Source,
+    not_admitted: Option<NotAdmitted>,
+}
+
+/// What an allowed call must keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constraints {
+    /// The most that its result may have.
+    pub max_output_bytes: u64,
+    /// The longest that it may take.
+    pub timeout_ms: u64,
+}
+
+/// A verdict of the capability rules with its grounds.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What the call must keep to, if it may run.
+    pub constraints: Option<Constraints>,
+    /// Whether the hold is of the class that cannot be undone.
+    pub irreversible: bool,
+    /// Which rule spoke, and why.
+    pub explanation: Explanation,
+}
+
+impl Capability {
+    /// The built-in rules for a manifest, or for none: then every tool is known and nothing is
+    /// known about any.
+    pub fn new(manifest: Option<Manifest>) -> Result<Self, BundleError> {
+        let rules = Source { name: "capability.rego".to_owned(), text: RULES.to_owned() };
+        Self::with_rules(rules, manifest)
+    }
+
+    /// Other rules in the place of the built-in ones: they answer at the same name, from the same
+    /// facts.
+    pub fn with_rules(rules: Source, manifest: Option<Manifest>) -> Result<Self, BundleError> {
+        let data = object([("manifest", index(manifest.as_ref()))]);
+        let mut bundle = Bundle::compile(std::slice::from_ref(&rules), data, ENTRY)?;
+        let admission = bundle.admit_machine(&trials::inputs(manifest.as_ref()));
+        Ok(Self { bundle, manifest, rules, not_admitted: admission.err() })
+    }
+
+    /// The verdict about one action.
+    pub fn judge(&self, facts: &Facts) -> Judgement {
+        match self.answer(facts) {
+            Ok((rule, verdict)) => self.judgement(&rule, verdict, facts),
+            // FAIL-CLOSED: no answer is a denial, whatever the reason.
+            Err(error) => {
+                let verdict = Verdict::new(Decision::Deny, reason(&error));
+                self.judgement("runtime", verdict.with_message(error.to_string()), facts)
+            }
+        }
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// Over the rules and the manifest.
+    pub fn digest(&self) -> Digest {
+        self.bundle.digest()
+    }
+
+    /// Who evaluates.
+    pub fn machine(&self) -> Machine {
+        self.bundle.machine()
+    }
+
+    /// Why the interpreter serves alone: slower, and right.
+    pub fn not_admitted(&self) -> Option<&NotAdmitted> {
+        self.not_admitted.as_ref()
+    }
+
+    fn answer(&self, facts: &Facts) -> Result<(String, Verdict), EvalError> {
+        let answer = self.bundle.evaluate(&facts.to_value())?;
+        let malformed = || EvalError::Failed("the rules gave a malformed answer".to_owned());
+        let answer = from_value(&answer).ok_or_else(malformed)?;
+        let rule = answer.get("rule").and_then(|rule| rule.as_str()).ok_or_else(malformed)?;
+        let verdict = Verdict::from_policy(&answer).map_err(|error| EvalError::Failed(error.to_string()))?;
+        Ok((rule.to_owned(), verdict))
+    }
+
+    fn judgement(&self, rule: &str, verdict: Verdict, facts: &Facts) -> Judgement {
+        let unknown = facts.side_effect == SideEffect::Unknown && !self.is_classic();
+        Judgement {
+            constraints: verdict.decision().permits().then(|| self.constraints()),
+            // One level higher for what nobody has declared: a hold that was asked for anyway
+            // becomes one of the irreversible class.
+            irreversible: facts.irreversible || (unknown && facts.approval == Approval::Required),
+            explanation: Explanation::new(rule, facts, self.manifest(), &self.rules),
+            verdict,
+        }
+    }
+
+    fn constraints(&self) -> Constraints {
+        let budgets = self.manifest.as_ref().map(|manifest| manifest.permissions().budgets);
+        let budgets = budgets.unwrap_or_default();
+        Constraints { max_output_bytes: budgets.max_output_bytes, timeout_ms: budgets.timeout_ms }
+    }
+
+    fn is_classic(&self) -> bool {
+        self.manifest.as_ref().is_some_and(|manifest| manifest.schema() == Schema::Aegis)
+    }
+}
+
+/// The reserved reason for an evaluation that gave no answer.
+pub(crate) fn reason(error: &EvalError) -> &'static str {
+    match error {
+        EvalError::Undefined => "runtime_error:policy_undefined",
+        EvalError::Failed(_) => "runtime_error:policy_failed",
+        EvalError::Disagreement => "runtime_error:policy_disagreement",
+    }
+}
+
+/// The manifest as the rules look things up in it.
+fn index(manifest: Option<&Manifest>) -> Value {
+    let Some(manifest) = manifest else {
+        return object([
+            ("open", Value::Bool(true)),
+            ("classic", Value::Bool(false)),
+            ("limits", object([])),
+        ]);
+    };
+    let permissions = manifest.permissions();
+    let patterns: Vec<HostPattern> = permissions.net.domains.patterns().collect();
+    let hosts = patterns.iter().filter_map(|pattern| match pattern {
+        HostPattern::Exact(host) => Some(host.to_string()),
+        HostPattern::Below(_) => None,
+    });
+    let suffixes = patterns.iter().filter_map(|pattern| match pattern {
+        HostPattern::Below(suffix) => Some(suffix.clone()),
+        HostPattern::Exact(_) => None,
+    });
+    let listed = permissions.approval_required.iter().cloned();
+    let marked = permissions
+        .tools
+        .iter()
+        .filter(|(_, tool)| tool.approval == Approval::Required)
+        .map(|(name, _)| name.clone());
+    object([
+        ("open", Value::Bool(false)),
+        ("classic", Value::Bool(manifest.schema() == Schema::Aegis)),
+        ("tools", members(permissions.tools.keys().cloned())),
+        ("hosts", members(hosts)),
+        ("host_suffixes", members(suffixes)),
+        ("programs", members(permissions.exec.allowed_bins.iter().cloned())),
+        ("approval", members(listed.chain(marked))),
+        ("limits", limits(manifest)),
+    ])
+}
+
+fn limits(manifest: &Manifest) -> Value {
+    let budgets = &manifest.permissions().budgets;
+    let mut limits = vec![
+        ("steps", Value::from(budgets.max_steps)),
+        ("tool_calls", Value::from(budgets.max_tool_calls)),
+        ("wall_time_ms", Value::from(budgets.max_wall_time_ms)),
+    ];
+    limits.extend(budgets.max_model_calls.map(|limit| ("model_calls", Value::from(limit))));
+    object(limits)
+}
+
+/// Names as an object, because looking up a member is quicker than searching.
+fn members(names: impl Iterator<Item = String>) -> Value {
+    let names: Vec<String> = names.collect();
+    object(names.iter().map(|name| (name.as_str(), Value::Bool(true))))
+}
+
+const ENTRY: &str = "data.countersign.capability.decision";
+
+#[cfg(test)]
+mod tests;

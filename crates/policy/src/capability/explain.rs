@@ -1,0 +1,100 @@
+//! Why a rule spoke, in words and numbers.
+
+use countersign_canon::Json;
+
+use crate::facts::Facts;
+use crate::manifest::Manifest;
+use crate::rego::Source;
+
+/// Which rule decided, where it stands, what it saw, and what would change its mind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The rule.
+    pub rule: String,
+    /// Its file.
+    pub file: String,
+    /// Its line, from 1; 0 if it stands nowhere.
+    pub line: usize,
+    /// The facts that it looked at.
+    pub facts: Json,
+    /// What would change the verdict.
+    pub change: String,
+}
+
+impl Explanation {
+    pub(super) fn new(
+        rule: &str,
+        facts: &Facts,
+        manifest: Option<&Manifest>,
+        rules: &Source,
+    ) -> Self {
+        let marker = format!("answer(\"{rule}\"");
+        let line = rules.text.lines().position(|line| line.contains(&marker)).map_or(0, |at| at + 1);
+        Self {
+            rule: rule.to_owned(),
+            file: rules.name.clone(),
+            line,
+            facts: relevant(rule, facts, manifest),
+            change: change(rule, facts),
+        }
+    }
+}
+
+fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
+    let texts = |texts: &[String]| Json::Array(texts.iter().cloned().map(Json::from).collect());
+    let budgets = manifest.map(|manifest| manifest.permissions().budgets).unwrap_or_default();
+    let state = &facts.state;
+    let mut members = vec![("tool", Json::from(facts.tool.as_str()))];
+    match rule {
+        "egress" => members.extend([
+            ("hosts", texts(&facts.hosts)),
+            ("hosts_clear", Json::from(facts.hosts_clear)),
+        ]),
+        "budget" => members.extend([
+            ("steps", counted(state.steps, Some(budgets.max_steps))),
+            ("tool_calls", counted(state.tool_calls, Some(budgets.max_tool_calls))),
+            ("model_calls", counted(state.model_calls, budgets.max_model_calls)),
+            ("wall_time_ms", counted(state.wall_time_ms, Some(budgets.max_wall_time_ms))),
+        ]),
+        "loop" => members.push(("loop", Json::from(state.loop_violation.as_str()))),
+        "taint" => members.extend([
+            ("sink", Json::from(facts.sink)),
+            ("tainted", Json::from(state.tainted)),
+            ("sanitized", Json::from(state.sanitized)),
+        ]),
+        "exec" => members.extend([
+            ("programs", texts(&facts.programs)),
+            ("command_clear", Json::from(facts.command_clear)),
+        ]),
+        "path" => members.push(("paths_outside", texts(&facts.paths_outside))),
+        "side-effect" => members.push(("side_effect", Json::from(facts.side_effect.as_str()))),
+        _ => {}
+    }
+    Json::object(members)
+}
+
+fn counted(count: u64, limit: Option<u64>) -> Json {
+    Json::object([("count", Json::from(count)), ("limit", limit.map_or(Json::Null, Json::from))])
+}
+
+fn change(rule: &str, facts: &Facts) -> String {
+    let tool = &facts.tool;
+    match rule {
+        "undeclared" => format!("declare `{tool}` under permissions.tools"),
+        "egress" if !facts.hosts_clear => "give the destination as a plain host or URL".to_owned(),
+        "egress" if facts.hosts.is_empty() => "say where the call goes, for example in `url`".to_owned(),
+        "egress" => format!("list {} under permissions.net.domains", facts.hosts.join(", ")),
+        "budget" => "start a new session, or raise the limit in permissions.budgets".to_owned(),
+        "loop" => "make another call; polling tools can be exempted in `loops`".to_owned(),
+        "taint" => "sanitise the content and name its key, or ask a human".to_owned(),
+        "exec" if !facts.command_clear => {
+            "write a plain command whose programs and arguments can be told".to_owned()
+        }
+        "exec" => format!("list {} under permissions.exec.allowed_bins", facts.programs.join(", ")),
+        "path" => "stay inside the roots of permissions.fs".to_owned(),
+        "approval" => "a human approves the call".to_owned(),
+        "side-effect" => format!("declare the side effect of `{tool}`, or a human approves the call"),
+        "allow" => "nothing has to change".to_owned(),
+        _ => "mend the policy: it gave no answer".to_owned(),
+    }
+}

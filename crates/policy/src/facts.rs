@@ -1,0 +1,283 @@
+//! Flat facts about one action, for the rules to judge.
+//!
+//! Everything that needs to know a trick (URLs, paths, command lines, tool names) happens here, once
+//! per action; the rules compare names and numbers.
+
+use countersign_canon::Json;
+use countersign_session::View;
+use regorus::Value;
+
+use crate::manifest::{Approval, Manifest, OnTaint, Pointer, Schema, SideEffect, Tool};
+use crate::matcher::{
+    ArgPatterns, Command, Host, Invocation, Link, NormalPath, Unclear, is_exec_tool,
+    is_network_tool, is_sink, parents,
+};
+use crate::rego::object;
+
+mod places;
+
+use places::{Access, Places};
+
+/// What an agent wants to do.
+#[derive(Clone, Copy)]
+pub struct Action<'a> {
+    /// The tool.
+    pub tool_name: &'a str,
+    /// Its arguments.
+    pub args: &'a Json,
+    /// The key of the sanitised text that the call carries.
+    pub sanitizer_key: Option<&'a str>,
+}
+
+/// What the session brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Model calls and tool calls so far.
+    pub steps: u64,
+    /// Tool calls so far.
+    pub tool_calls: u64,
+    /// Model calls so far.
+    pub model_calls: u64,
+    /// Time since the first event.
+    pub wall_time_ms: u64,
+    /// The name of the loop that this call would make, or empty.
+    pub loop_violation: String,
+    /// Whether untrusted content was taken in.
+    pub tainted: bool,
+    /// Whether the call's sanitiser key is known.
+    pub sanitized: bool,
+}
+
+/// How paths are looked at.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Whether a path is a link. Says [`Link::No`] to everything where paths are not of this
+    /// machine.
+    pub examine: &'a dyn Fn(&NormalPath) -> Link,
+    /// What relative paths start from.
+    pub base: Option<&'a NormalPath>,
+}
+
+/// The facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The tool.
+    pub tool: String,
+    /// The names under which a manifest may declare it.
+    pub names: Vec<String>,
+    /// Whether it leaves for the network.
+    pub network: bool,
+    /// Where to.
+    pub hosts: Vec<String>,
+    /// Whether every destination could be told.
+    pub hosts_clear: bool,
+    /// Whether it runs programs.
+    pub exec: bool,
+    /// Which.
+    pub programs: Vec<String>,
+    /// Whether that could be told, and the arguments are as the manifest wants them.
+    pub command_clear: bool,
+    /// Paths outside the roots of the manifest, as they were given.
+    pub paths_outside: Vec<String>,
+    /// Whether it is a high-risk sink.
+    pub sink: bool,
+    /// Whether a tainted call is held, not denied.
+    pub taint_holds: bool,
+    /// What it can change.
+    pub side_effect: SideEffect,
+    /// Whether what it does cannot be undone.
+    pub irreversible: bool,
+    /// What the manifest says about approval.
+    pub approval: Approval,
+    /// What the session brings along.
+    pub state: State,
+}
+
+impl State {
+    /// The state of a recorded session.
+    pub fn of(view: &View, sanitized: bool) -> Self {
+        let violation = view.loop_violation.as_ref();
+        Self {
+            steps: view.steps_consumed,
+            tool_calls: view.tool_calls_consumed,
+            model_calls: view.model_calls_consumed,
+            wall_time_ms: view.wall_time_ms,
+            loop_violation: violation.map(|found| found.kind.as_str().to_owned()).unwrap_or_default(),
+            tainted: view.is_tainted,
+            sanitized,
+        }
+    }
+}
+
+impl Facts {
+    /// Looks at one action under a manifest.
+    pub fn of(
+        action: &Action<'_>,
+        state: State,
+        surroundings: &Surroundings<'_>,
+        manifest: Option<&Manifest>,
+    ) -> Self {
+        let tool = manifest.and_then(|manifest| manifest.tool(action.tool_name));
+        let places = Places::of(action.tool_name, tool);
+        let (hosts, hosts_clear) = hosts(action.args, &places.hosts);
+        let network = is_network_tool(action.tool_name) || places.hosts_declared;
+        let exec = is_exec_tool(action.tool_name) || places.programs_declared;
+        let (programs, command_clear) = match exec {
+            true => programs(action.args, &places.programs, manifest),
+            false => (Vec::new(), true),
+        };
+        Self {
+            tool: action.tool_name.to_owned(),
+            names: names(action.tool_name),
+            network,
+            hosts: if network { hosts } else { Vec::new() },
+            hosts_clear: !network || hosts_clear,
+            exec,
+            programs,
+            command_clear,
+            paths_outside: paths_outside(action.args, &places, surroundings, manifest),
+            sink: tool.map_or_else(|| is_sink(action.tool_name), |tool| tool.is_sink(action.tool_name)),
+            taint_holds: taint_holds(tool, manifest),
+            side_effect: tool.map_or(SideEffect::Unknown, |tool| tool.side_effect),
+            irreversible: tool.is_some_and(|tool| tool.irreversible),
+            approval: manifest
+                .map_or(Approval::Unstated, |manifest| manifest.approval(action.tool_name)),
+            state,
+        }
+    }
+
+    /// The input of the capability rules.
+    pub(crate) fn to_value(&self) -> Value {
+        object([
+            ("tool", Value::from(self.tool.as_str())),
+            ("names", texts(&self.names)),
+            ("network", Value::Bool(self.network)),
+            ("hosts", Value::from(self.hosts.iter().map(|host| host_value(host)).collect::<Vec<_>>())),
+            ("hosts_clear", Value::Bool(self.hosts_clear)),
+            ("exec", Value::Bool(self.exec)),
+            ("programs", texts(&self.programs)),
+            ("command_clear", Value::Bool(self.command_clear)),
+            ("paths_outside", texts(&self.paths_outside)),
+            ("sink", Value::Bool(self.sink)),
+            ("taint_holds", Value::Bool(self.taint_holds)),
+            ("side_effect", Value::from(self.side_effect.as_str())),
+            ("steps", Value::from(self.state.steps)),
+            ("tool_calls", Value::from(self.state.tool_calls)),
+            ("model_calls", Value::from(self.state.model_calls)),
+            ("wall_time_ms", Value::from(self.state.wall_time_ms)),
+            ("loop", Value::from(self.state.loop_violation.as_str())),
+            ("tainted", Value::Bool(self.state.tainted)),
+            ("sanitized", Value::Bool(self.state.sanitized)),
+        ])
+    }
+}
+
+fn names(tool: &str) -> Vec<String> {
+    let mut names = vec![tool.to_owned()];
+    if is_network_tool(tool) || is_exec_tool(tool) {
+        let mut rest = tool;
+        while let Some((prefix, _)) = rest.rsplit_once('.') {
+            if is_network_tool(prefix) || is_exec_tool(prefix) {
+                names.push(prefix.to_owned());
+            }
+            rest = prefix;
+        }
+    }
+    names
+}
+
+/// The destinations at the given places, and whether all of them could be told.
+fn hosts(args: &Json, places: &[Pointer]) -> (Vec<String>, bool) {
+    let mut hosts = Vec::new();
+    let mut clear = true;
+    for given in places.iter().filter_map(|place| place.resolve(args)) {
+        match given.as_str().map(Host::from_argument) {
+            Some(Ok(host)) => hosts.push(host.to_string()),
+            _ => clear = false,
+        }
+    }
+    (hosts, clear)
+}
+
+fn host_value(host: &str) -> Value {
+    let parents: Vec<Value> = match Host::from_argument(host) {
+        Ok(host) => parents(&host).map(Value::from).collect(),
+        Err(_) => Vec::new(),
+    };
+    object([("name", Value::from(host)), ("parents", Value::from(parents))])
+}
+
+/// The programs that would run; `false` where that cannot be told or the arguments do not fit.
+fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Vec<String>, bool) {
+    let commands = match places {
+        [] => vec![Command::from_args(args)],
+        places => places.iter().map(|place| command_at(place, args)).collect(),
+    };
+    let patterns = manifest.map(|manifest| &manifest.permissions().exec.arg_patterns);
+    let programs = commands.iter().flat_map(|command| command.binaries().map(str::to_owned)).collect();
+    (programs, commands.iter().all(|command| is_clear(command, patterns)))
+}
+
+/// A declared place holds a program, a command line or a list of words.
+fn command_at(place: &Pointer, args: &Json) -> Command {
+    match place.resolve(args) {
+        Some(given) => Command::from_args(&Json::object([("command", given.clone())])),
+        None => Command::Unclear(Unclear::Missing),
+    }
+}
+
+fn is_clear(command: &Command, patterns: Option<&ArgPatterns>) -> bool {
+    let Command::Clear(runs) = command else {
+        return false;
+    };
+    let fits = |run: &Invocation, patterns: &ArgPatterns| {
+        run.arguments().is_some_and(|arguments| patterns.match_whole(&arguments.join(" ")))
+    };
+    patterns.is_none_or(|patterns| patterns.is_empty() || runs.iter().all(|run| fits(run, patterns)))
+}
+
+fn paths_outside(
+    args: &Json,
+    places: &Places,
+    surroundings: &Surroundings<'_>,
+    manifest: Option<&Manifest>,
+) -> Vec<String> {
+    let fs = manifest.map(|manifest| &manifest.permissions().fs);
+    let roots = fs.and_then(|fs| match places.access {
+        Access::None => None,
+        Access::Read => fs.read_roots.as_ref(),
+        Access::Write => fs.write_roots.as_ref(),
+    });
+    let Some(roots) = roots else {
+        return Vec::new();
+    };
+    let mut given = places.paths.iter().filter_map(|place| place.resolve(args)).peekable();
+    if given.peek().is_none() {
+        // FAIL-CLOSED: it touches files, and does not say which.
+        return vec!["(no path)".to_owned()];
+    }
+    given.filter(|path| !is_inside(path, roots, surroundings)).map(shown).collect()
+}
+
+fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>) -> bool {
+    path.as_str()
+        .and_then(|path| {
+            NormalPath::resolve(path, surroundings.base, |path| (surroundings.examine)(path)).ok()
+        })
+        .is_some_and(|path| path.within(roots))
+}
+
+fn shown(path: &Json) -> String {
+    path.as_str().map_or_else(|| "(not text)".to_owned(), str::to_owned)
+}
+
+fn taint_holds(tool: Option<&Tool>, manifest: Option<&Manifest>) -> bool {
+    match (tool, manifest.map(Manifest::schema)) {
+        (Some(tool), _) => tool.on_taint == OnTaint::Hold,
+        (None, schema) => schema != Some(Schema::Aegis),
+    }
+}
+
+fn texts(texts: &[String]) -> Value {
+    Value::from(texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>())
+}

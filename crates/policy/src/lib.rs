@@ -1,0 +1,18 @@
+//! Policy: what an action may do, and why.
+//!
+//! Pure: an action, a session snapshot and a manifest go in, a verdict with its explanation comes
+//! out. The crate reads no file or network, gives policies no way to do so, and knows a clock only
+//! as the limit of an evaluation that does not end.
+#![forbid(unsafe_code)]
+
+pub mod capability;
+pub mod facts;
+pub mod manifest;
+pub mod matcher;
+pub mod rego;
+mod verdict;
+pub mod whatif;
+
+pub use verdict::{
+    Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError,
+};

@@ -1,0 +1,162 @@
+//! The capability manifest: what an agent may use, deny by default.
+//!
+//! [`Manifest::read`] takes JSON or YAML of one of two schemas, refuses whatever it does not fully
+//! understand, and reports every fault at once:
+//!
+//! ```
+//! use countersign_policy::manifest::Manifest;
+//!
+//! let refused = Manifest::read(br#"{
+//!     "schema": "aegis.dev/manifest/v0.1", "name": "reader", "version": "1.0.0", "publisher": "",
+//!     "permissions": {"tool": ["read_file"], "budgets": {"max_steps": "9"}}
+//! }"#).unwrap_err();
+//! assert_eq!(refused.to_string(), "\
+//! `/publisher`: must not be empty
+//! `/permissions/tool`: unknown field, did you mean `tools`?
+//! `/permissions/budgets/max_steps`: expected a non-negative integer, found a string");
+//! ```
+//!
+//! [`signature`] and [`integrity`] check who published a manifest and which files belong to it.
+//! The module does *not* read files, judge calls or keep keys.
+
+mod error;
+pub mod integrity;
+mod model;
+mod named;
+mod near;
+mod pointer;
+mod quoted;
+mod read;
+mod section;
+mod show;
+pub mod signature;
+pub mod yaml;
+
+pub use error::{ManifestError, Problem};
+pub use model::{
+    Approval, Arguments, Budgets, Exec, Fs, Integrity, Loops, Net, OnTaint, Permissions, Sandbox,
+    Schema, SideEffect, Tool,
+};
+pub use pointer::{Pointer, PointerError};
+
+use countersign_canon::{Digest, Json, Limits};
+
+use crate::matcher;
+
+/// A manifest that was read and found valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    // INVARIANT: the parts say what `source` says, and `digest` is its digest.
+    source: Json,
+    digest: Digest,
+    schema: Schema,
+    name: String,
+    version: String,
+    publisher: String,
+    permissions: Permissions,
+    loops: Loops,
+    sandbox: Sandbox,
+    integrity: Integrity,
+}
+
+impl Manifest {
+    /// Reads JSON if the text starts with `{`, YAML otherwise.
+    pub fn read(text: &[u8]) -> Result<Self, ManifestError> {
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let source = match first {
+            Some(b'{') => Json::admit(text, &LIMITS)?,
+            _ => yaml::admit(text, &LIMITS)?,
+        };
+        Self::from_json(&source)
+    }
+
+    /// Reads a whole manifest, with everything that a manifest needs.
+    pub fn from_json(source: &Json) -> Result<Self, ManifestError> {
+        read::whole(source)
+    }
+
+    /// Reads what somebody sends along with a question: every field may be absent, `null` is the
+    /// empty manifest, and types are as strict as ever. Host patterns and roots that are not valid
+    /// grant nothing.
+    pub fn partial(source: &Json) -> Result<Self, ManifestError> {
+        read::partial(source)
+    }
+
+    /// What the manifest was read from.
+    pub fn source(&self) -> &Json {
+        &self.source
+    }
+
+    /// SHA-256 over the canonical text (RFC 8785) of what the manifest was read from.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The manifest in full, with every default filled in. Read again, it means the same.
+    pub fn to_json(&self) -> Json {
+        show::manifest(self)
+    }
+
+    /// Which rules the manifest was written for.
+    pub fn schema(&self) -> Schema {
+        self.schema
+    }
+
+    /// What the manifest calls itself; empty only if it is partial.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its version, in the publisher's own form; empty only if it is partial.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Who answers for it; empty only if it is partial.
+    pub fn publisher(&self) -> &str {
+        &self.publisher
+    }
+
+    /// What it allows.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// When a session counts as going in circles.
+    pub fn loops(&self) -> &Loops {
+        &self.loops
+    }
+
+    /// Where its tools have to run.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// Which files belong to it, and who signed it.
+    pub fn integrity(&self) -> &Integrity {
+        &self.integrity
+    }
+
+    /// The most specific declaration that covers a call of this tool.
+    pub fn tool(&self, called: &str) -> Option<&Tool> {
+        matcher::declared(called, self).map(|(_, tool)| tool)
+    }
+
+    /// What the manifest says about a human's approval for a call of this tool.
+    pub fn approval(&self, called: &str) -> Approval {
+        let mut listed = self.permissions.approval_required.iter();
+        match listed.any(|entry| matcher::covers(entry, called)) {
+            true => Approval::Required,
+            false => self
+                .tool(called)
+                .map_or(Approval::Unstated, |tool| tool.approval),
+        }
+    }
+}
+
+/// Manifests are written by people; these limits are far beyond them.
+const LIMITS: Limits = Limits {
+    max_bytes: 1 << 20,
+    max_depth: 32,
+    ..Limits::event()
+};

@@ -1,0 +1,95 @@
+//! The forms in which exec tools take their command.
+
+use countersign_canon::Json;
+
+use super::line::Word;
+use super::{Invocation, Unclear, nested};
+
+pub(super) fn read(args: &Json) -> Result<Vec<Invocation>, Unclear> {
+    check_surroundings(args)?;
+    let mut named = NAMES.iter().filter_map(|name| args.get(name));
+    let command = named.next().ok_or(Unclear::Missing)?;
+    if named.next().is_some() {
+        return Err(Unclear::Several);
+    }
+    let rest = args.get("args").map(words).transpose()?;
+    match (command, rest) {
+        (Json::String(binary), rest) if args.get("bin").is_some() => {
+            nested::words(with(binary, rest.unwrap_or_default())?)
+        }
+        (Json::String(line), None) => nested::line(line),
+        (Json::String(binary), Some(rest)) => beside(binary, rest),
+        (Json::Array(_), None) if args.get("bin").is_none() => nested::words(words(command)?),
+        (Json::Array(_), Some(_)) => Err(Unclear::Several),
+        _ => Err(Unclear::NotText),
+    }
+}
+
+/// `command` next to `args`: some tools run the words as they are, some hand them to a shell.
+/// FAIL-CLOSED: both have to give the same words.
+fn beside(binary: &str, rest: Vec<Word>) -> Result<Vec<Invocation>, Unclear> {
+    let words = with(binary, rest)?;
+    match words.iter().all(|word| is_plain(&word.text)) {
+        true => nested::words(words),
+        false => Err(Unclear::Syntax),
+    }
+}
+
+/// FAIL-CLOSED: variables such as `PATH` and `LD_PRELOAD` decide what a name runs, and an argument
+/// that was not read may hold the command that runs.
+fn check_surroundings(args: &Json) -> Result<(), Unclear> {
+    let is_set = |name: &&str| match args.get(name) {
+        None | Some(Json::Null | Json::Bool(false)) => false,
+        Some(Json::Object(members)) => !members.is_empty(),
+        Some(Json::Array(elements)) => !elements.is_empty(),
+        Some(_) => true,
+    };
+    match SURROUNDINGS.iter().any(is_set) {
+        true => Err(Unclear::Surroundings),
+        false => Ok(()),
+    }
+}
+
+fn with(binary: &str, rest: Vec<Word>) -> Result<Vec<Word>, Unclear> {
+    let mut words = vec![word(binary)?];
+    words.extend(rest);
+    Ok(words)
+}
+
+fn words(list: &Json) -> Result<Vec<Word>, Unclear> {
+    let list = list.as_array().ok_or(Unclear::NotText)?;
+    list.iter()
+        .map(|element| word(element.as_str().ok_or(Unclear::NotText)?))
+        .collect()
+}
+
+fn word(text: &str) -> Result<Word, Unclear> {
+    match text {
+        _ if text.len() > nested::LONGEST => Err(Unclear::TooLong),
+        _ if text.contains('\0') => Err(Unclear::Character),
+        _ => Ok(Word::literal(text)),
+    }
+}
+
+/// Text that a shell leaves alone, wherever it stands.
+fn is_plain(text: &str) -> bool {
+    let is_active = |c: char| c.is_whitespace() || c.is_control() || ACTIVE.contains(c);
+    !text.is_empty() && !text.contains(is_active)
+}
+
+const NAMES: &[&str] = &["bin", "cmd", "command"];
+/// Names under which other tools take a shell, an environment, or one more command or argument.
+const SURROUNDINGS: &[&str] = &[
+    "env",
+    "environment",
+    "shell",
+    "argv",
+    "arguments",
+    "parameters",
+    "params",
+    "script",
+    "executable",
+    "program",
+    "binary",
+];
+const ACTIVE: &str = ";&|<>()$`\\\"'*?[]{}~#!^%";

@@ -1,0 +1,97 @@
+//! Looking at the syntax of policies before they are used.
+
+use std::collections::BTreeSet;
+
+use countersign_canon::{Json, Limits, Numbers};
+
+/// What the syntax of a bundle shows.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Syntax {
+    /// Every function that is called, by its full name.
+    pub(super) calls: BTreeSet<String>,
+    /// Constructs that the virtual machine is known to get wrong, or that we do not trust it with.
+    pub(super) doubtful: BTreeSet<&'static str>,
+}
+
+/// Builtins that would make a verdict depend on something else than its input.
+pub(super) const FORBIDDEN: &[&str] = &[
+    "http.send",
+    "net.lookup_ip_addr",
+    "opa.runtime",
+    "rand.intn",
+    "time.now_ns",
+    "uuid.rfc4122",
+];
+
+/// Reads the syntax tree that the engine prints. `None` if it cannot be read, which nobody should
+/// take for a good sign.
+pub(super) fn syntax(tree: &str) -> Option<Syntax> {
+    let limits = Limits { max_bytes: usize::MAX, max_depth: 512, numbers: Numbers::Exact };
+    let tree = Json::admit(tree.as_bytes(), &limits).ok()?;
+    let mut syntax = Syntax::default();
+    for policy in tree.as_array()? {
+        let rules = policy.get("ast")?.get("rules")?;
+        syntax.visit(rules);
+    }
+    Some(syntax)
+}
+
+impl Syntax {
+    fn visit(&mut self, node: &Json) {
+        match node {
+            Json::Array(elements) => elements.iter().for_each(|element| self.visit(element)),
+            Json::Object(members) => {
+                for (name, value) in members {
+                    self.notice(name, value);
+                    self.visit(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn notice(&mut self, name: &str, value: &Json) {
+        match name {
+            "Call" => {
+                let called = value.get("fcn").and_then(path);
+                if called.as_deref() == Some("walk") {
+                    self.doubtful.insert("walk");
+                }
+                self.calls.extend(called);
+            }
+            // `every` with a body that is undefined was seen to hold in the machine.
+            "Every" => {
+                self.doubtful.insert("every");
+            }
+            "with_mods" if value.as_array().is_some_and(|mods| !mods.is_empty()) => {
+                self.doubtful.insert("with");
+            }
+            "Default" if value.get("args").and_then(Json::as_array).is_some_and(|a| !a.is_empty()) => {
+                self.doubtful.insert("a default for a function");
+            }
+            "head" => self.notice_head(value),
+            _ => {}
+        }
+    }
+
+    /// Rules with a path for a name (`a.b := 1`) are read wrongly as a whole document.
+    fn notice_head(&mut self, head: &Json) {
+        let kinds = head.as_object().into_iter().flat_map(|kinds| kinds.iter());
+        for (_, rule) in kinds {
+            let simple = rule.get("refr").is_some_and(|name| name.get("Var").is_some());
+            if !simple {
+                self.doubtful.insert("a rule name of several parts");
+            }
+        }
+    }
+}
+
+/// `Var` and `RefDot` nodes as a dotted name.
+fn path(node: &Json) -> Option<String> {
+    if let Some(var) = node.get("Var") {
+        return var.get("value")?.as_str().map(str::to_owned);
+    }
+    let dot = node.get("RefDot")?;
+    let field = dot.get("field")?.as_array()?.last()?.as_str()?;
+    Some(format!("{}.{field}", path(dot.get("refr")?)?))
+}

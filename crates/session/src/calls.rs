@@ -1,0 +1,122 @@
+//! Tool calls: the newest ones, and those that have no outcome yet.
+
+use std::collections::BTreeMap;
+
+use countersign_canon::{Error, Hash, Json};
+
+use crate::Name;
+use crate::form::{Form, Malformed, Members, read_list, record};
+
+/// A tool call as it was proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The event that proposed it.
+    pub seq: u64,
+    /// The tool.
+    pub tool_name: Name,
+    /// SHA-256 of the canonical arguments.
+    pub args: Hash,
+}
+
+impl Call {
+    /// A call of a tool. Absent arguments count as `null`; `{"x":1}` and `{"x":1.0}` are the same,
+    /// because they have the same canonical text (RFC 8785).
+    pub fn new(seq: u64, tool_name: &str, args: Option<&Json>) -> Result<Self, Error> {
+        let args = Hash::of(&args.unwrap_or(&Json::Null).to_jcs()?);
+        Ok(Self {
+            seq,
+            tool_name: Name::of(tool_name),
+            args,
+        })
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.tool_name == other.tool_name && self.args == other.args
+    }
+}
+
+record!(Call {
+    seq,
+    tool_name,
+    args
+});
+
+/// The newest calls, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RecentCalls(Vec<Call>);
+
+impl RecentCalls {
+    pub(crate) const MAX: usize = 32;
+
+    pub(crate) fn push(&mut self, call: Call) {
+        if self.0.len() >= Self::MAX {
+            self.0.remove(0);
+        }
+        self.0.push(call);
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Call] {
+        &self.0
+    }
+}
+
+impl Form for RecentCalls {
+    fn to_json(&self) -> Json {
+        Json::Array(self.0.iter().map(Call::to_json).collect())
+    }
+
+    fn read(json: &Json) -> Result<Self, Malformed> {
+        read_list(json, Self::MAX, Call::read).map(Self)
+    }
+}
+
+/// Calls that were neither answered nor denied, by their id.
+///
+/// FAIL-CLOSED: beyond [`OpenCalls::MAX`] the oldest call is forgotten; its result, should it ever
+/// come, is one of an unknown tool, which nothing trusts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OpenCalls {
+    calls: BTreeMap<Name, Call>,
+}
+
+impl OpenCalls {
+    pub(crate) const MAX: usize = 128;
+
+    pub(crate) fn open(&mut self, call_id: Name, call: Call) {
+        self.calls.insert(call_id, call);
+        if self.calls.len() > Self::MAX {
+            let oldest = self.calls.iter().min_by_key(|(_, call)| call.seq);
+            if let Some(oldest) = oldest.map(|(call_id, _)| call_id.clone()) {
+                self.calls.remove(&oldest);
+            }
+        }
+    }
+
+    /// The call, which now has its outcome.
+    pub(crate) fn close(&mut self, call_id: Option<&str>) -> Option<Call> {
+        self.calls.remove(&Name::of(call_id?))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Call)> {
+        self.calls.iter()
+    }
+}
+
+impl Form for OpenCalls {
+    fn to_json(&self) -> Json {
+        let open = |(call_id, call): (&Name, &Call)| {
+            Json::object([("call", call.to_json()), ("call_id", call_id.to_json())])
+        };
+        Json::Array(self.calls.iter().map(open).collect())
+    }
+
+    fn read(json: &Json) -> Result<Self, Malformed> {
+        let open = |json: &Json| {
+            let members = Members::of(json)?;
+            Ok((members.read("call_id")?, members.read("call")?))
+        };
+        Ok(Self {
+            calls: read_list(json, Self::MAX, open)?,
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! The verifier against everybody who would rather not be verified.
+
+#[cfg(test)]
+#[cfg(feature = "database")]
+mod database;
+#[cfg(test)]
+#[cfg(feature = "database")]
+mod database_mutations;
+#[cfg(test)]
+mod expectations;
+#[cfg(test)]
+mod forge;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod log;
+#[cfg(test)]
+mod mutations;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod reports;
+#[cfg(test)]
+#[cfg(feature = "database")]
+mod sealed;
+#[cfg(test)]
+#[cfg(feature = "database")]
+mod stored;
