@@ -71,7 +71,7 @@ impl Capability {
             Ok((rule, verdict)) => self.judgement(&rule, verdict, facts),
             // FAIL-CLOSED: no answer is a denial, whatever the reason.
             Err(error) => {
-                let verdict = Verdict::new(Decision::Deny, reason(&error));
+                let verdict = Verdict::new(Decision::Deny, error.reason());
                 self.judgement("runtime", verdict.with_message(error.to_string()), facts)
             }
         }
@@ -129,17 +129,8 @@ impl Capability {
     }
 }
 
-/// The reserved reason for an evaluation that gave no answer.
-pub(crate) fn reason(error: &EvalError) -> &'static str {
-    match error {
-        EvalError::Undefined => "runtime_error:policy_undefined",
-        EvalError::Failed(_) => "runtime_error:policy_failed",
-        EvalError::Disagreement => "runtime_error:policy_disagreement",
-    }
-}
-
 /// The manifest as the rules look things up in it.
-fn index(manifest: Option<&Manifest>) -> Value {
+pub(crate) fn index(manifest: Option<&Manifest>) -> Value {
     let Some(manifest) = manifest else {
         return object([
             ("open", Value::Bool(true)),

@@ -12,6 +12,7 @@
 mod bundle;
 mod evaluate;
 mod inspect;
+pub mod testing;
 mod value;
 
 pub use bundle::{Bundle, BundleError, Source};

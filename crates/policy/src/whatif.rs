@@ -1,88 +1,205 @@
 //! The stateless question: what would be decided about this event, in this state, under this
 //! manifest? The caller brings all three, so the answer binds nobody.
+//!
+//! Paths are judged by their letters: no disk is looked at, so links are not followed.
 
-use countersign_canon::Json;
+use std::collections::HashMap;
 
-use crate::capability::{Capability, Constraints};
+use countersign_canon::{Digest, Json, Object};
+use countersign_event::EventType;
+
+use crate::Decision;
+use crate::capability::{Capability, Constraints, Judgement};
 use crate::facts::{Action, Facts, State, Surroundings};
 use crate::manifest::Manifest;
 use crate::matcher::Link;
+use crate::rego::{BundleError, Source};
 
 /// The answer, in the words of the decision API.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Answer {
-    /// `allow`, `deny` or `require_approval`.
-    pub outcome: &'static str,
+    /// The decision.
+    pub decision: Decision,
     /// The reason code.
     pub reason: String,
     /// What an allowed call must keep to.
     pub constraints: Option<Constraints>,
 }
 
+/// A snapshot that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{member}` must be {expected}")]
+pub struct SnapshotError {
+    member: &'static str,
+    expected: &'static str,
+}
+
+/// Answers one question after the other, and keeps what it compiled for the manifests it saw last.
+#[derive(Default)]
+pub struct Desk {
+    rules: Option<Source>,
+    compiled: HashMap<Digest, Capability>,
+}
+
 /// Answers one `{event, snapshot, manifest}` object.
 pub fn decide(request: &Json) -> Answer {
-    decide_with(request, &mut |manifest| {
-        Capability::new(Some(manifest)).map_err(|_| INVALID_MANIFEST)
-    })
+    Desk::default().decide(request)
 }
 
-/// The same, with somebody who keeps compiled manifests.
-pub fn decide_with(
-    request: &Json,
-    compile: &mut dyn FnMut(Manifest) -> Result<Capability, &'static str>,
-) -> Answer {
-    read(request, compile).unwrap_or_else(|refused| refused)
+/// What the rules say about one call in one state, with their grounds. The snapshot has the members
+/// that policies see of a session; what is absent was not used.
+pub fn judge(
+    action: &Action<'_>,
+    snapshot: &Json,
+    capability: &Capability,
+) -> Result<Judgement, SnapshotError> {
+    let state = state(snapshot, action.sanitizer_key)?;
+    Ok(capability.judge(&facts(action, state, capability.manifest())))
 }
 
-/// Refusals of any kind come back as `Err`.
-fn read(
-    request: &Json,
-    compile: &mut dyn FnMut(Manifest) -> Result<Capability, &'static str>,
-) -> Result<Answer, Answer> {
-    let event = request.get("event").filter(|event| !event.is_null());
-    let event_type = event.and_then(|event| event.get("event_type"));
-    match event_type.map(|event_type| event_type.as_str().unwrap_or_default()) {
-        Some("TOOL_CALL_PROPOSED") => {}
-        Some(other) if other.parse::<countersign_event::EventType>().is_ok() => {
-            return Ok(Answer { outcome: "allow", reason: "OK".to_owned(), constraints: None });
+impl Desk {
+    /// A desk with other rules in the place of the built-in ones.
+    pub fn with_rules(rules: Source) -> Self {
+        Self {
+            rules: Some(rules),
+            compiled: HashMap::new(),
         }
-        _ => return Err(deny("PERMISSION_UNDECLARED")),
     }
-    let payload = event.and_then(|event| event.get("payload"));
-    let manifest = request.get("manifest").unwrap_or(&Json::Null);
-    let manifest = Manifest::partial(manifest).map_err(|_| deny(INVALID_MANIFEST))?;
-    let tool = match payload.and_then(|payload| payload.get("tool_name")) {
-        Some(Json::String(tool)) if manifest.tool(tool).is_some() => tool.as_str(),
-        _ => return Err(deny("PERMISSION_UNDECLARED")),
-    };
-    let payload = payload.unwrap_or(&Json::Null);
-    let snapshot = request.get("snapshot").unwrap_or(&Json::Null);
-    let state = state(snapshot, payload.get("sanitizer_key"))?;
-    let action = Action {
-        tool_name: tool,
-        args: payload.get("args").unwrap_or(&Json::Null),
-        sanitizer_key: payload.get("sanitizer_key").and_then(Json::as_str),
-    };
-    let surroundings = Surroundings { examine: &|_| Link::No, base: None };
-    let facts = Facts::of(&action, state, &surroundings, Some(&manifest));
-    let judgement = compile(manifest).map_err(deny)?.judge(&facts);
-    let decision = judgement.verdict.decision();
-    Ok(Answer {
-        outcome: decision.outcome(),
-        reason: judgement.verdict.reason().unwrap_or_default().to_owned(),
-        constraints: judgement.constraints,
-    })
+
+    /// Answers one `{event, snapshot, manifest}` object.
+    pub fn decide(&mut self, request: &Json) -> Answer {
+        self.answer(request).unwrap_or_else(Answer::refused)
+    }
+
+    /// A refusal comes back as the reason for it.
+    fn answer(&mut self, request: &Json) -> Result<Answer, &'static str> {
+        if request.as_object().is_none() {
+            return Err(INVALID_INPUT);
+        }
+        let event = request.get("event").unwrap_or(&Json::Null);
+        let event_type = event.get("event_type").and_then(Json::as_str);
+        match event_type.and_then(|name| name.parse().ok()) {
+            Some(EventType::ToolCallProposed) => {}
+            Some(_) => return Ok(Answer::new(Decision::Allow, "OK")),
+            None => return Err(UNDECLARED),
+        }
+        let manifest = request.get("manifest").unwrap_or(&Json::Null);
+        let manifest = Manifest::partial(manifest).map_err(|_| INVALID_MANIFEST)?;
+        let payload = event.get("payload").unwrap_or(&Json::Null);
+        let tool = payload.get("tool_name").and_then(Json::as_str);
+        // Known before anything is compiled.
+        let tool = tool
+            .filter(|tool| manifest.tool(tool).is_some())
+            .ok_or(UNDECLARED)?;
+        let action = Action {
+            tool_name: tool,
+            args: payload.get("args").unwrap_or(&Json::Null),
+            sanitizer_key: payload.get("sanitizer_key").and_then(Json::as_str),
+        };
+        let state = match request.get("snapshot") {
+            // FAIL-CLOSED: a session that nobody knows has used up everything.
+            None | Some(Json::Null) => return Err(BUDGET_EXCEEDED),
+            Some(snapshot) => {
+                state(snapshot, action.sanitizer_key).map_err(|_| INVALID_SNAPSHOT)?
+            }
+        };
+        let facts = facts(&action, state, Some(&manifest));
+        let capability = self.compiled(manifest).map_err(|_| INVALID_MANIFEST)?;
+        Ok(capability.judge(&facts).into())
+    }
+
+    fn compiled(&mut self, manifest: Manifest) -> Result<&Capability, BundleError> {
+        let digest = manifest.digest();
+        if !self.compiled.contains_key(&digest) {
+            let capability = match &self.rules {
+                Some(rules) => Capability::with_rules(rules.clone(), Some(manifest))?,
+                None => Capability::new(Some(manifest))?,
+            };
+            if self.compiled.len() >= MANY {
+                self.compiled.clear();
+            }
+            self.compiled.insert(digest, capability);
+        }
+        self.compiled
+            .get(&digest)
+            .ok_or_else(|| BundleError::Compile("it was not kept".to_owned()))
+    }
 }
 
-/// The caller's snapshot, read strictly. One that is absent has used up everything.
-fn state(snapshot: &Json, key: Option<&Json>) -> Result<State, Answer> {
-    let Json::Object(members) = snapshot else {
-        return Err(deny(if snapshot.is_null() { "BUDGET_EXCEEDED" } else { INVALID_SNAPSHOT }));
+impl Answer {
+    fn new(decision: Decision, reason: &str) -> Self {
+        Self {
+            decision,
+            reason: reason.to_owned(),
+            constraints: None,
+        }
+    }
+
+    fn refused(reason: &str) -> Self {
+        Self::new(Decision::Deny, reason)
+    }
+
+    /// The answer to what cannot be read.
+    pub fn unreadable() -> Self {
+        Self::refused(INVALID_INPUT)
+    }
+
+    /// `allow`, `deny` or `require_approval`.
+    pub fn outcome(&self) -> &'static str {
+        self.decision.outcome()
+    }
+
+    /// The answer of the decision API.
+    pub fn to_json(&self) -> Json {
+        let constraints = self.constraints.map(|constraints| {
+            Json::object([
+                ("max_output_bytes", Json::from(constraints.max_output_bytes)),
+                ("timeout_ms", Json::from(constraints.timeout_ms)),
+            ])
+        });
+        Json::object([
+            (
+                "constraints",
+                constraints.unwrap_or_else(|| Json::Object(Object::new())),
+            ),
+            ("outcome", Json::from(self.outcome())),
+            ("reason", Json::from(self.reason.as_str())),
+        ])
+    }
+}
+
+impl From<Judgement> for Answer {
+    fn from(judgement: Judgement) -> Self {
+        Self {
+            decision: judgement.verdict.decision(),
+            reason: judgement.verdict.reason().unwrap_or_default().to_owned(),
+            constraints: judgement.constraints,
+        }
+    }
+}
+
+fn facts(action: &Action<'_>, state: State, manifest: Option<&Manifest>) -> Facts {
+    let surroundings = Surroundings {
+        examine: &|_| Link::No,
+        base: None,
     };
-    let count = |name: &str| match members.get(name) {
+    Facts::of(action, state, &surroundings, manifest)
+}
+
+/// The caller's snapshot, read strictly.
+fn state(snapshot: &Json, key: Option<&str>) -> Result<State, SnapshotError> {
+    let expected = |member, expected| SnapshotError { member, expected };
+    let members = snapshot
+        .as_object()
+        .ok_or(expected("snapshot", "an object"))?;
+    let count = |name| match members.get(name).map(Json::as_u64) {
         None => Ok(0),
-        Some(count) => count.as_u64().ok_or_else(|| deny(INVALID_SNAPSHOT)),
+        Some(count) => count.ok_or(expected(name, "a non-negative integer")),
+    };
+    let flag = |name| match members.get(name).map(Json::as_bool) {
+        None => Ok(false),
+        Some(flag) => flag.ok_or(expected(name, "a boolean")),
     };
     Ok(State {
         steps: count("steps_consumed")?,
@@ -90,11 +207,7 @@ fn state(snapshot: &Json, key: Option<&Json>) -> Result<State, Answer> {
         model_calls: count("model_calls_consumed")?,
         wall_time_ms: count("wall_time_ms")?,
         loop_violation: loop_violation(members.get("loop_violation")),
-        tainted: match members.get("is_tainted") {
-            None => false,
-            Some(Json::Bool(tainted)) => *tainted,
-            Some(_) => return Err(deny(INVALID_SNAPSHOT)),
-        },
+        tainted: flag("is_tainted")?,
         sanitized: sanitized(members.get("sanitized_keys"), key),
     })
 }
@@ -108,15 +221,17 @@ fn loop_violation(given: Option<&Json>) -> String {
     }
 }
 
-fn sanitized(keys: Option<&Json>, key: Option<&Json>) -> bool {
-    let key = key.and_then(Json::as_str).filter(|key| !key.is_empty());
+fn sanitized(keys: Option<&Json>, key: Option<&str>) -> bool {
+    let key = key.filter(|key| !key.is_empty());
     let keys = keys.and_then(Json::as_array).unwrap_or_default();
     key.is_some_and(|key| keys.iter().any(|known| known.as_str() == Some(key)))
 }
 
-fn deny(reason: &str) -> Answer {
-    Answer { outcome: "deny", reason: reason.to_owned(), constraints: None }
-}
+/// As many manifests as are kept compiled.
+const MANY: usize = 64;
 
+const INVALID_INPUT: &str = "INVALID_INPUT";
 const INVALID_MANIFEST: &str = "INVALID_MANIFEST";
 const INVALID_SNAPSHOT: &str = "INVALID_SNAPSHOT";
+const UNDECLARED: &str = "PERMISSION_UNDECLARED";
+const BUDGET_EXCEEDED: &str = "BUDGET_EXCEEDED";

@@ -16,8 +16,8 @@ fn every_case_of_the_corpus() {
         let answer = decide(case.get("request").unwrap());
         let expect = case.get("expect").unwrap();
         let text = |name: &str| expect.get(name).and_then(Json::as_str);
-        let fits = text("outcome").is_none_or(|outcome| outcome == answer.outcome)
-            && text("outcome_not").is_none_or(|outcome| outcome != answer.outcome)
+        let fits = text("outcome").is_none_or(|outcome| outcome == answer.outcome())
+            && text("outcome_not").is_none_or(|outcome| outcome != answer.outcome())
             && text("reason").is_none_or(|reason| reason == answer.reason)
             && expect.get("constraints").is_none_or(|constraints| {
                 answer.constraints.is_some_and(|found| {

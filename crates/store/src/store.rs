@@ -53,7 +53,10 @@ pub enum At {
 
 /// An append on its way. Wait for it with [`Pending::wait`] in a thread, or `await` it in a task.
 #[must_use = "an event counts as recorded only when the answer says so"]
-pub struct Pending(oneshot::Receiver<Result<Recorded, Error>>);
+pub struct Pending {
+    answer: oneshot::Receiver<Result<Recorded, Error>>,
+    head: Head,
+}
 
 /// How to open a store.
 #[derive(Clone, Default)]
@@ -117,7 +120,7 @@ impl Store {
         state.head = head;
         drop(state);
         self.observe(Step::Queued);
-        Ok(Pending(pending))
+        Ok(Pending { answer: pending, head })
     }
 
     /// Appends after whatever is the last event, and waits until it is durable. When another
@@ -263,7 +266,12 @@ impl Drop for Store {
 impl Pending {
     /// Blocks the thread until the event is durable or refused. Not for use inside async tasks.
     pub fn wait(self) -> Result<Recorded, Error> {
-        self.0.blocking_recv().unwrap_or(Err(Error::Stopped))
+        self.answer.blocking_recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// The head of the chain once this event is durable; what the next event can be made for.
+    pub fn head(&self) -> Head {
+        self.head
     }
 }
 
@@ -271,7 +279,7 @@ impl Future for Pending {
     type Output = Result<Recorded, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(Error::Stopped)))
+        Pin::new(&mut self.answer).poll(context).map(|answer| answer.unwrap_or(Err(Error::Stopped)))
     }
 }
 

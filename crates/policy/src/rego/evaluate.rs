@@ -35,6 +35,17 @@ pub enum EvalError {
     Disagreement,
 }
 
+impl EvalError {
+    /// The reserved reason that goes into the log.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Undefined => "runtime_error:policy_undefined",
+            Self::Failed(_) => "runtime_error:policy_failed",
+            Self::Disagreement => "runtime_error:policy_disagreement",
+        }
+    }
+}
+
 /// Why the virtual machine may not serve a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {

@@ -11,7 +11,7 @@ use crate::children::{
 };
 use crate::random::Random;
 use crate::scene::{
-    self, files_with, new_folder, note, open, rounds, scope, verified, wrapped_key,
+    self, files_with_part_of, new_folder, note, open, rounds, scope, verified, wrapped_key,
 };
 use crate::shim::Shim;
 
@@ -182,7 +182,7 @@ fn check_half_erased(key: &[u8], folder: &Folder) {
     assert!(store.reader().session_key(&gone).is_err());
     drop(store);
     assert!(
-        files_with(key, folder).is_empty(),
+        files_with_part_of(key, folder).is_empty(),
         "the erased key is still there"
     );
 }

@@ -9,7 +9,8 @@ use countersign_vault::{Keyring, KeyringError};
 
 use crate::random::Random;
 use crate::scene::{
-    self, contents, events, files_with, new_folder, note, open, scope, verified, wrapped_key,
+    self, contents, events, files_with_part_of, new_folder, note, open, scope, verified,
+    wrapped_key,
 };
 
 #[test]
@@ -23,12 +24,12 @@ fn erased_content_is_gone_and_the_chain_stays() {
     }
     let key = wrapped_key(&gone, &folder);
     assert!(
-        !files_with(&key, &folder).is_empty(),
+        !files_with_part_of(&key, &folder).is_empty(),
         "the search finds what is there"
     );
 
     assert!(store.erase(&gone, 77).unwrap().complete);
-    assert_eq!(files_with(&key, &folder), [] as [&Path; 0]);
+    assert_eq!(files_with_part_of(&key, &folder), [] as [&Path; 0]);
     for event in events(&gone, store.reader()) {
         assert!(matches!(
             store.reader().open_payload(&event),
@@ -76,7 +77,7 @@ fn erased_content_is_gone_and_the_chain_stays() {
         store.append(note(&gone, "more"), At::Next).map(|_| ()),
         Err(Error::Erased)
     ));
-    assert_eq!(files_with(&key, &folder), [] as [&Path; 0]);
+    assert_eq!(files_with_part_of(&key, &folder), [] as [&Path; 0]);
 }
 
 /// Many keys share pages of the file, and pages are split and merged as keys come and go.
@@ -104,9 +105,12 @@ fn each_of_many_erased_keys_is_gone() {
     }
     for key in keys {
         let kept = kept.iter().any(|scope| wrapped_key(scope, &folder) == key);
-        assert_eq!(files_with(&key, &folder).is_empty(), !kept);
+        assert_eq!(files_with_part_of(&key, &folder).is_empty(), !kept);
     }
-    assert_eq!(files_with(&before_rotation, &folder), [] as [&Path; 0]);
+    assert_eq!(
+        files_with_part_of(&before_rotation, &folder),
+        [] as [&Path; 0]
+    );
     for scope in kept {
         assert_eq!(contents(scope, store.reader()), ["x"]);
     }
@@ -128,7 +132,7 @@ fn an_erasure_that_a_reader_holds_up_is_finished_later() {
     let erasure = store.erase(&gone, 1).unwrap();
     assert!(!erasure.complete);
     assert!(
-        !files_with(&key, &folder).is_empty(),
+        !files_with_part_of(&key, &folder).is_empty(),
         "the reader holds it, as the answer said"
     );
     assert!(matches!(
@@ -139,7 +143,7 @@ fn an_erasure_that_a_reader_holds_up_is_finished_later() {
     db.execute_batch("COMMIT").unwrap();
     store.record(note(&kept, "x")).unwrap();
     drop(store);
-    assert_eq!(files_with(&key, &folder), [] as [&Path; 0]);
+    assert_eq!(files_with_part_of(&key, &folder), [] as [&Path; 0]);
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn a_rotation_leaves_nothing_that_the_old_key_opens() {
     );
     store.rotate_master_key().unwrap();
     drop(store);
-    assert_eq!(files_with(&old_key, &folder), [] as [&Path; 0]);
+    assert_eq!(files_with_part_of(&old_key, &folder), [] as [&Path; 0]);
 
     let reader = Reader::open(&folder).unwrap();
     assert_eq!(contents(&scope, &reader), ["x"]);

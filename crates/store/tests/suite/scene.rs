@@ -218,12 +218,34 @@ pub(crate) fn files(folder: &Folder) -> Vec<PathBuf> {
 
 /// The files of the folder that hold these bytes anywhere.
 pub(crate) fn files_with(bytes: &[u8], folder: &Folder) -> Vec<PathBuf> {
-    assert!(bytes.len() >= 8, "too short to be searched for");
+    files_with_any(&[bytes], folder)
+}
+
+/// The files of the folder that hold any part of a key: a piece may be overwritten, and the rest
+/// not.
+pub(crate) fn files_with_part_of(key: &[u8], folder: &Folder) -> Vec<PathBuf> {
+    files_with_any(&key.chunks_exact(10).collect::<Vec<_>>(), folder)
+}
+
+fn files_with_any(parts: &[&[u8]], folder: &Folder) -> Vec<PathBuf> {
+    assert!(parts.iter().all(|part| part.len() >= 8), "found by chance");
     let holds = |path: &PathBuf| {
         let text = std::fs::read(path).unwrap();
-        text.windows(bytes.len()).any(|window| window == bytes)
+        parts.iter().any(|part| find(part, &text))
     };
     files(folder).into_iter().filter(holds).collect()
+}
+
+/// Whether the text holds the part. Looks for its first byte, so that long files take no time.
+pub(crate) fn find(part: &[u8], text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(start) = rest.iter().position(|byte| *byte == part[0]) {
+        if rest[start..].starts_with(part) {
+            return true;
+        }
+        rest = &rest[start + 1..];
+    }
+    false
 }
 
 /// An error with everything behind it, as a program would print it.

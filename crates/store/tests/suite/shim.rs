@@ -1,6 +1,6 @@
 //! Faults of the operating system, by a preloaded library (`faults/shim.c`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -13,7 +13,8 @@ pub(crate) struct Shim {
 impl Shim {
     pub(crate) fn compile() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
+        let source = place.path().join("shim.c");
+        std::fs::write(&source, include_str!("../faults/shim.c")).unwrap();
         // The C compiler that built SQLite is there.
         let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let built = Command::new(cc)

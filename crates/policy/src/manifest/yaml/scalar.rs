@@ -26,6 +26,7 @@ fn number(text: &str, limits: &Limits) -> Result<Json, YamlFault> {
         }
         Form::Decimal(literal) => literal,
     };
+    // Leading zeros are refused here: `010` is ten by this schema and eight to readers of YAML 1.1.
     Json::admit(literal.as_bytes(), limits).map_err(|_| refused())
 }
 
@@ -76,10 +77,6 @@ impl<'t> Form<'t> {
         let has_digits = !whole.is_empty() || fraction.is_some_and(|digits| !digits.is_empty());
         if !(is_digits_or_none(whole) && fraction_is_fine && exponent_is_fine && has_digits) {
             return Self::Text;
-        }
-        // `010` is ten here and eight to readers of YAML 1.1.
-        if whole.len() > 1 && whole.starts_with('0') {
-            return Self::NotJson;
         }
         Self::Decimal(json_literal(sign, whole, fraction, exponent))
     }

@@ -1,0 +1,141 @@
+//! What goes into the engine and what comes out.
+
+use std::fmt;
+
+use countersign_canon::{Digest, Json};
+use countersign_event::Scope;
+use countersign_policy::Verdict;
+use countersign_policy::capability::{Constraints, Explanation};
+use countersign_store::Recorded;
+
+use crate::Refusal;
+
+/// An action that an agent proposes, as a door understood it.
+pub struct Proposal<'a> {
+    /// The session.
+    pub scope: &'a Scope,
+    /// The call's id, unique in the session.
+    pub call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// The server that offers it.
+    pub server: Option<String>,
+    /// The arguments.
+    pub args: Json,
+    /// The key of the sanitised text that the call carries.
+    pub sanitizer_key: Option<String>,
+    /// The exact bytes that would be forwarded.
+    pub bytes: &'a [u8],
+    /// The bytes that would be forwarded with other arguments, for when a policy rewrites them.
+    pub encode: &'a dyn Fn(&Json) -> Vec<u8>,
+}
+
+/// The engine's answer.
+#[derive(Debug)]
+#[must_use]
+pub enum Admission {
+    /// It may run.
+    Permit(Permit),
+    /// A human decides.
+    Hold(Hold),
+    /// It may not run.
+    Refusal(Refusal),
+}
+
+/// The right to run one action once: exactly the bytes with this digest.
+#[must_use = "a permit that is dropped was given for nothing"]
+pub struct Permit {
+    pub(crate) scope: Scope,
+    pub(crate) call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) digest: Digest,
+    pub(crate) rewritten: Option<Vec<u8>>,
+    pub(crate) constraints: Constraints,
+    pub(crate) warning: Option<String>,
+    // INVARIANT: there is no permit without a durable decision.
+    pub(crate) decision: Recorded,
+}
+
+/// An action that waits for a human. Nothing of it runs meanwhile.
+#[derive(Debug)]
+#[must_use]
+pub struct Hold {
+    /// The call.
+    pub call_id: String,
+    /// The verdict that holds it.
+    pub verdict: Verdict,
+    /// Whether what it does cannot be undone.
+    pub irreversible: bool,
+    /// Which rule spoke, and why.
+    pub explanation: Explanation,
+    /// The durable decision.
+    pub decision: Recorded,
+}
+
+/// An action that was begun and has no outcome yet.
+#[must_use = "an action that was begun must be settled"]
+pub struct Running {
+    pub(crate) scope: Scope,
+    pub(crate) call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) began_unix_ms: u64,
+    pub(crate) constraints: Constraints,
+}
+
+/// How an action went.
+pub enum Outcome {
+    /// The tool answered.
+    Result {
+        /// What it said.
+        content: Json,
+        /// Whether it says that it failed.
+        is_error: bool,
+    },
+    /// There is no answer: the tool could not be reached, or did not finish in time.
+    Failed {
+        /// A short name for what went wrong.
+        code: String,
+        /// What is known about it.
+        message: String,
+    },
+}
+
+impl Permit {
+    /// The digest of the bytes that may be forwarded.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The bytes to forward in the place of the proposed ones, when a policy rewrote them.
+    pub fn rewritten(&self) -> Option<&[u8]> {
+        self.rewritten.as_deref()
+    }
+
+    /// What the call must keep to.
+    pub fn constraints(&self) -> Constraints {
+        self.constraints
+    }
+
+    /// Words that go with an allow.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// The durable decision that it came from.
+    pub fn decision(&self) -> Recorded {
+        self.decision
+    }
+}
+
+impl Running {
+    /// What the call must keep to.
+    pub fn constraints(&self) -> Constraints {
+        self.constraints
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Permit({} {})", self.call_id, self.digest)
+    }
+}

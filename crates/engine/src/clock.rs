@@ -1,0 +1,25 @@
+//! The clock, which only the engine reads.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970.
+    fn now_unix_ms(&self) -> Result<u64, ClockError>;
+}
+
+/// The clock of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+/// The clock says nothing that can be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system clock is out of range")]
+pub struct ClockError;
+
+impl Clock for SystemClock {
+    fn now_unix_ms(&self) -> Result<u64, ClockError> {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| ClockError)?;
+        u64::try_from(elapsed.as_millis()).map_err(|_| ClockError)
+    }
+}

@@ -1,0 +1,44 @@
+//! The one decision path.
+//!
+//! [`Engine::admit`] takes an action and gives back a [`Permit`], a [`Hold`] or a [`Refusal`]; there
+//! is no fourth answer. A permit can be made here only, only after its decision event is durable. It
+//! is moved, never copied, and names the digest of the exact bytes that it allows:
+//!
+//! ```compile_fail,E0451
+//! # use countersign_engine::Permit;
+//! // A permit cannot be made by hand.
+//! let forged = Permit { digest: todo!(), call_id: String::new() };
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # fn twice(permit: countersign_engine::Permit) {
+//! // A permit cannot be copied.
+//! let second = permit.clone();
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0382
+//! # fn twice(engine: &countersign_engine::Engine, permit: countersign_engine::Permit) {
+//! // A permit cannot be used twice.
+//! let _ = engine.begin(permit, b"bytes");
+//! let _ = engine.begin(permit, b"bytes");
+//! # }
+//! ```
+//!
+//! The engine decides from its own recorded state, never from what a caller says about a session.
+//! It owns the clock and, through the store, the keys. It opens no door and runs no tool.
+#![forbid(unsafe_code)]
+
+mod admission;
+mod clock;
+mod engine;
+mod hot;
+mod policies;
+mod record;
+mod refusal;
+
+pub use admission::{Admission, Hold, Outcome, Permit, Proposal, Running};
+pub use clock::{Clock, ClockError, SystemClock};
+pub use engine::Engine;
+pub use policies::{Mode, Opinion, Policies, UserPolicy};
+pub use refusal::Refusal;

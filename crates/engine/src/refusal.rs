@@ -1,0 +1,101 @@
+//! Refusals, and the one function that turns an error into one.
+
+use countersign_policy::Verdict;
+use countersign_policy::capability::Explanation;
+use countersign_store as store;
+
+use crate::ClockError;
+
+/// An action that may not run.
+#[derive(Debug)]
+#[must_use]
+pub struct Refusal {
+    reason: String,
+    message: String,
+    explanation: Option<Explanation>,
+    recorded: bool,
+}
+
+/// What can go wrong on the way to a decision.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    #[error("the action has no canonical form: {0}")]
+    Json(#[from] countersign_canon::Error),
+    #[error("the recorded session cannot be read back: {0}")]
+    History(String),
+    #[error("the bytes to forward are not those that were permitted")]
+    OtherBytes,
+    #[error("the rewriting that a policy asks for does not fit the action: {0}")]
+    Rewrite(#[from] countersign_policy::TargetError),
+}
+
+impl Refusal {
+    /// A verdict that denies.
+    pub(crate) fn denied(verdict: &Verdict, explanation: Explanation) -> Self {
+        Self {
+            reason: verdict.reason().unwrap_or("DENIED").to_owned(),
+            message: verdict.message().unwrap_or_default().to_owned(),
+            explanation: Some(explanation),
+            recorded: true,
+        }
+    }
+
+    /// The reason code.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// What the operator sees.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the model sees: what to do next, and nothing about the policy or the system.
+    pub fn text_for_model(&self) -> String {
+        format!("refused ({}): ask the operator; do not retry", self.reason)
+    }
+
+    /// Which rule spoke, and why.
+    pub fn explanation(&self) -> Option<&Explanation> {
+        self.explanation.as_ref()
+    }
+
+    /// Whether the refusal is in the log; if not, recording is what failed.
+    pub fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+}
+
+/// FAIL-CLOSED: whatever goes wrong, the action does not run.
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        let reason = match &fault {
+            Fault::Store(error) => store_reason(error.root()),
+            Fault::Clock(_) => "runtime_error:clock",
+            Fault::Json(_) => "runtime_error:invalid_action",
+            Fault::History(_) => "runtime_error:history",
+            Fault::OtherBytes => "runtime_error:bytes_differ",
+            Fault::Rewrite(_) => "runtime_error:transform_target_missing",
+        };
+        Self {
+            reason: reason.to_owned(),
+            message: fault.to_string(),
+            explanation: None,
+            recorded: false,
+        }
+    }
+}
+
+fn store_reason(error: &store::Error) -> &'static str {
+    match error {
+        store::Error::Order(_) => "runtime_error:order",
+        store::Error::Conflict(_) | store::Error::Rotated => "runtime_error:conflict",
+        store::Error::Erased => "runtime_error:erased",
+        store::Error::Damaged { .. } => "runtime_error:history",
+        _ => "runtime_error:not_recorded",
+    }
+}

@@ -1,0 +1,312 @@
+//! The decision path, end to end on a real store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use countersign_canon::{Digest, Json, Limits};
+use countersign_engine::{
+    Admission, Clock, ClockError, Engine, Mode, Outcome, Policies, Proposal, UserPolicy,
+};
+use countersign_event::{EventType, Line, Scope};
+use countersign_policy::Decision;
+use countersign_policy::capability::Capability;
+use countersign_policy::manifest::Manifest;
+use countersign_policy::rego::Source;
+use countersign_store::{Filter, Folder, Options, Store};
+use countersign_verify::{Expectation, Selection, database::verify_database};
+
+/// A clock that a test moves.
+#[derive(Clone, Default)]
+struct Hands(Arc<AtomicU64>);
+
+impl Clock for Hands {
+    fn now_unix_ms(&self) -> Result<u64, ClockError> {
+        match self.0.load(Ordering::Relaxed) {
+            u64::MAX => Err(ClockError),
+            now => Ok(now),
+        }
+    }
+}
+
+struct Scene {
+    folder: tempfile::TempDir,
+    clock: Hands,
+    engine: Engine,
+    scope: Scope,
+}
+
+const MANIFEST: &str = r#"{"permissions":{
+    "tools":["read_file","write_file","deploy","poll"],
+    "approval_required":["deploy"],
+    "budgets":{"max_tool_calls":4,"max_steps":100}}}"#;
+
+fn json(text: &str) -> Json {
+    Json::admit(text.as_bytes(), &Limits::event()).unwrap()
+}
+
+fn policies() -> Policies {
+    let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
+    Policies::new(Capability::new(Some(manifest)).unwrap())
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(policies())
+    }
+
+    fn with(policies: Policies) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Hands::default();
+        let engine = engine(folder.path(), policies, clock.clone());
+        Self { folder, clock, engine, scope: Scope::new("t", "s").unwrap() }
+    }
+
+    fn restart(mut self) -> Self {
+        drop(self.engine);
+        self.engine = engine(self.folder.path(), policies(), self.clock.clone());
+        self
+    }
+
+    fn admit(&self, call_id: &str, tool: &str, args: &str) -> Admission {
+        let args_json = json(args);
+        self.engine.admit(Proposal {
+            scope: &self.scope,
+            call_id: call_id.to_owned(),
+            tool_name: tool.to_owned(),
+            server: None,
+            args: args_json,
+            sanitizer_key: None,
+            bytes: args.as_bytes(),
+            encode: &|args| args.to_jcs().unwrap(),
+        })
+    }
+
+    /// A call that is allowed, forwarded and answered.
+    fn run(&self, call_id: &str, tool: &str, args: &str, result: &str) {
+        let Admission::Permit(permit) = self.admit(call_id, tool, args) else {
+            panic!("{call_id} was not permitted");
+        };
+        let running = self.engine.begin(permit, args.as_bytes()).unwrap();
+        let outcome = Outcome::Result { content: json(result), is_error: false };
+        let _recorded = self.engine.settle(running, outcome).unwrap();
+    }
+
+    fn reason(&self, call_id: &str, tool: &str, args: &str) -> String {
+        match self.admit(call_id, tool, args) {
+            Admission::Refusal(refusal) => refusal.reason().to_owned(),
+            Admission::Hold(hold) => format!("HOLD {}", hold.verdict.reason().unwrap_or_default()),
+            Admission::Permit(_) => "PERMIT".to_owned(),
+        }
+    }
+
+    fn events(&self) -> Vec<(EventType, Json)> {
+        let reader = self.engine.store().reader();
+        let page = reader.page(&Filter::session(&self.scope), None, 1000).unwrap();
+        page.events
+            .iter()
+            .map(|event| {
+                let event_type = Line::read(&event.line).unwrap().event_type;
+                (event_type, reader.open_payload(event).unwrap())
+            })
+            .collect()
+    }
+
+    fn verify(&self) {
+        let path = Folder::new(self.folder.path()).database();
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let report = verify_database(&path, &selection, &expectation, None, &mut |_| {});
+        assert!(report.is_good(), "{:?}", report.failure);
+    }
+}
+
+fn engine(folder: &std::path::Path, policies: Policies, clock: Hands) -> Engine {
+    let store = Store::open(&Folder::new(folder), Options::default()).unwrap();
+    Engine::new(store, policies, clock)
+}
+
+#[test]
+fn an_allowed_call_leaves_its_whole_life_in_the_log() {
+    let scene = Scene::new();
+    scene.run("c1", "read_file", r#"{"path":"/a"}"#, r#""text""#);
+    let events = scene.events();
+    let types: Vec<EventType> = events.iter().map(|(event_type, _)| *event_type).collect();
+    assert_eq!(
+        types,
+        [
+            EventType::ToolCallProposed,
+            EventType::PolicyDecision,
+            EventType::ToolCallAllowed,
+            EventType::ToolCallExecuted,
+            EventType::ToolResult,
+        ]
+    );
+    let decision = &events[1].1;
+    for member in ["policy_digest", "snapshot_hash", "policy_ref", "verdict", "constraints"] {
+        assert!(decision.get(member).is_some(), "{member}");
+    }
+    let digest = Digest::of(br#"{"path":"/a"}"#).to_string();
+    assert_eq!(events[2].1.get("action_digest").and_then(Json::as_str), Some(digest.as_str()));
+    scene.verify();
+}
+
+#[test]
+fn other_bytes_than_the_permitted_ones_do_not_begin() {
+    let scene = Scene::new();
+    let Admission::Permit(permit) = scene.admit("c1", "read_file", r#"{"path":"/a"}"#) else {
+        panic!("not permitted");
+    };
+    let refused = scene.engine.begin(permit, br#"{"path":"/b"}"#).err().unwrap();
+    assert_eq!(refused.reason(), "runtime_error:bytes_differ");
+    assert!(!scene.events().iter().any(|(event_type, _)| *event_type == EventType::ToolCallExecuted));
+}
+
+#[test]
+fn denials_and_holds_are_recorded() {
+    let scene = Scene::new();
+    assert_eq!(scene.reason("c1", "unknown", "{}"), "PERMISSION_UNDECLARED");
+    assert_eq!(scene.reason("c2", "deploy", "{}"), "HOLD APPROVAL_REQUIRED");
+    let types: Vec<EventType> = scene.events().into_iter().map(|(event_type, _)| event_type).collect();
+    assert_eq!(
+        types,
+        [
+            EventType::ToolCallProposed,
+            EventType::PolicyDecision,
+            EventType::ToolCallDenied,
+            EventType::ToolCallProposed,
+            EventType::PolicyDecision,
+        ]
+    );
+}
+
+#[test]
+fn a_budget_of_four_allows_four() {
+    let scene = Scene::new();
+    for number in 0..4 {
+        scene.run(&format!("c{number}"), "read_file", &format!(r#"{{"n":{number}}}"#), &number.to_string());
+    }
+    assert_eq!(scene.reason("c4", "read_file", r#"{"n":4}"#), "BUDGET_EXCEEDED");
+}
+
+#[test]
+fn taint_loops_and_budgets_survive_a_restart() {
+    let scene = Scene::new();
+    scene.run("c1", "read_file", r#"{"path":"/a"}"#, r#""evil""#);
+    let scene = scene.restart();
+    assert_eq!(scene.reason("c2", "write_file", r#"{"path":"/b"}"#), "TAINTED_TO_HIGH_RISK");
+    assert_eq!(scene.reason("c3", "read_file", r#"{"path":"/a"}"#), "LOOP_DETECTED");
+    scene.run("c4", "read_file", r#"{"path":"/c"}"#, r#""more""#);
+    let scene = scene.restart();
+    assert_eq!(scene.reason("c5", "read_file", r#"{"path":"/d"}"#), "BUDGET_EXCEEDED");
+    scene.verify();
+}
+
+#[test]
+fn a_used_call_id_and_an_odd_clock_refuse() {
+    let scene = Scene::new();
+    assert_eq!(scene.reason("c1", "read_file", "{}"), "PERMIT");
+    assert_eq!(scene.reason("c1", "read_file", r#"{"x":1}"#), "runtime_error:order");
+    assert_eq!(scene.reason("c2", "read_file", r#"{"x":2}"#), "PERMIT");
+    scene.clock.0.store(u64::MAX, Ordering::Relaxed);
+    assert_eq!(scene.reason("c3", "read_file", r#"{"x":3}"#), "runtime_error:clock");
+}
+
+#[test]
+fn many_threads_in_one_session_get_one_history() {
+    let manifest = r#"{"permissions":{"tools":["read_file"],
+        "budgets":{"max_tool_calls":100000,"max_steps":100000}}}"#;
+    let manifest = Manifest::partial(&json(manifest)).unwrap();
+    let scene = Scene::with(Policies::new(Capability::new(Some(manifest)).unwrap()));
+    let permits = Mutex::new(0);
+    std::thread::scope(|threads| {
+        for thread in 0..8 {
+            let (scene, permits) = (&scene, &permits);
+            threads.spawn(move || {
+                for number in 0..25 {
+                    let call = format!("c{thread}-{number}");
+                    scene.run(&call, "read_file", &format!(r#"{{"f":"{call}"}}"#), &format!("\"{call}\""));
+                    *permits.lock().unwrap() += 1;
+                }
+            });
+        }
+    });
+    assert_eq!(*permits.lock().unwrap(), 200);
+    assert_eq!(scene.events().len(), 1000);
+    scene.verify();
+}
+
+#[test]
+fn two_engines_on_one_folder_agree() {
+    let scene = Scene::new();
+    let other = engine(scene.folder.path(), policies(), scene.clock.clone());
+    let other = Scene { folder: tempfile::tempdir().unwrap(), clock: scene.clock.clone(), engine: other, scope: scene.scope.clone() };
+    scene.run("c1", "read_file", r#"{"n":1}"#, "1");
+    other.run("c2", "read_file", r#"{"n":2}"#, "2");
+    scene.run("c3", "read_file", r#"{"n":3}"#, "3");
+    other.run("c4", "read_file", r#"{"n":4}"#, "4");
+    assert_eq!(scene.reason("c5", "read_file", r#"{"n":5}"#), "BUDGET_EXCEEDED");
+    assert_eq!(other.reason("c6", "read_file", r#"{"n":6}"#), "BUDGET_EXCEEDED");
+    scene.verify();
+}
+
+fn user_policy(text: &str, mode: Mode) -> UserPolicy {
+    let text = format!("package mine\nimport rego.v1\n{text}\n");
+    let source = Source { name: "mine.rego".into(), text };
+    UserPolicy::compile("mine", &[source], "data.mine.verdict", mode).unwrap()
+}
+
+#[test]
+fn the_strictest_policy_wins_and_shadows_only_watch() {
+    let deny = r#"verdict := {"decision":"deny","reason":"NO"} if input.action.tool == "read_file""#;
+    let enforced = Scene::with(policies().with(user_policy(deny, Mode::Enforce)));
+    assert_eq!(enforced.reason("c1", "read_file", "{}"), "NO");
+    // Undefined for other tools: no answer is a denial.
+    assert_eq!(enforced.reason("c2", "poll", "{}"), "runtime_error:policy_undefined");
+
+    let shadow = Scene::with(policies().with(user_policy(deny, Mode::Shadow)));
+    assert_eq!(shadow.reason("c1", "read_file", "{}"), "PERMIT");
+    let decision = &shadow.events()[1].1;
+    let noted = decision.get("reason_codes").unwrap().as_array().unwrap();
+    assert_eq!(noted, [Json::from("mine=deny")]);
+}
+
+#[test]
+fn a_transform_permits_the_rewritten_bytes_only() {
+    let rewrite = r#"verdict := {"decision":"transform","transform":{"path":"$policy_target.path","value":"/safe"}}"#;
+    let scene = Scene::with(policies().with(user_policy(rewrite, Mode::Enforce)));
+    let original = r#"{"path":"/a"}"#;
+    let Admission::Permit(permit) = scene.admit("c1", "read_file", original) else {
+        panic!("not permitted");
+    };
+    let rewritten = permit.rewritten().unwrap().to_vec();
+    assert_eq!(rewritten, br#"{"path":"/safe"}"#);
+    assert_eq!(permit.digest(), Digest::of(&rewritten));
+    assert!(scene.engine.begin(permit, original.as_bytes()).is_err());
+    // Nothing at the place: the action is denied, not passed as it was.
+    assert_eq!(scene.reason("c2", "read_file", r#"{"other":1}"#), "runtime_error:transform_target_missing");
+}
+
+#[test]
+fn new_policies_are_in_force_from_the_next_decision_on() {
+    let scene = Scene::new();
+    assert_eq!(scene.reason("c1", "read_file", r#"{"n":1}"#), "PERMIT");
+    let manifest = Manifest::partial(&json(r#"{"permissions":{"tools":[]}}"#)).unwrap();
+    scene.engine.replace_policies(Policies::new(Capability::new(Some(manifest)).unwrap()));
+    assert_eq!(scene.reason("c2", "read_file", r#"{"n":2}"#), "PERMISSION_UNDECLARED");
+    let digests: Vec<Json> = scene
+        .events()
+        .into_iter()
+        .filter_map(|(_, payload)| payload.get("policy_digest").cloned())
+        .collect();
+    assert_ne!(digests[0], digests[1]);
+}
+
+#[test]
+fn without_a_manifest_every_call_is_held() {
+    let scene = Scene::with(Policies::new(Capability::new(None).unwrap()));
+    let Admission::Hold(hold) = scene.admit("c1", "anything", "{}") else {
+        panic!("not held");
+    };
+    assert_eq!(hold.verdict.decision(), Decision::Escalate);
+    assert!(!hold.irreversible);
+}

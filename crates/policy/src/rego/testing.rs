@@ -1,0 +1,164 @@
+//! For people who write policies: what a file holds, where it is wrong, and its unit tests.
+//!
+//! A unit test is a rule `test_…` of a test file. It passes if it is `true`; undefined, anything
+//! else and an error are failures. Tests may call no more than policies may.
+
+mod cases;
+mod fault;
+mod outline;
+
+pub use cases::{Case, CaseError, cases};
+pub use fault::Fault;
+pub use outline::{Outline, Rule, outline};
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{Engine, Value};
+
+use super::bundle::{BundleError, CHECK_INTERVAL, Source};
+use super::inspect::{self, FORBIDDEN};
+use super::object;
+use crate::capability;
+use crate::manifest::Manifest;
+
+/// What the tests of some policies gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Tested {
+    /// Every test, in the order of the files.
+    pub tests: Vec<Test>,
+    /// Which lines of the policies the tests reached, file by file.
+    pub coverage: Vec<Coverage>,
+}
+
+/// One test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// Its file.
+    pub file: String,
+    /// Its line.
+    pub line: u64,
+    /// Its name.
+    pub name: String,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// The lines of one policy file that hold something to evaluate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The file.
+    pub file: String,
+    /// Lines that were evaluated.
+    pub covered: BTreeSet<u64>,
+    /// Lines that were not.
+    pub missed: BTreeSet<u64>,
+}
+
+/// Runs every test. A manifest stands in `data.manifest` as it does for the built-in rules.
+pub fn run(
+    policies: &[Source],
+    tests: &[Source],
+    manifest: Option<&Manifest>,
+) -> Result<Tested, BundleError> {
+    let outlines = tests.iter().map(outline).collect::<Result<Vec<_>, _>>()?;
+    let mut engine = engine(policies.iter().chain(tests))?;
+    if let Some(manifest) = manifest {
+        let data = object([("manifest", capability::index(Some(manifest)))]);
+        engine
+            .add_data(data)
+            .map_err(|error| BundleError::Data(error.to_string()))?;
+    }
+    let tests = outlines
+        .iter()
+        .flat_map(|outline| run_file(outline, &mut engine))
+        .collect();
+    Ok(Tested {
+        tests,
+        coverage: coverage(policies, &engine)?,
+    })
+}
+
+fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, BundleError> {
+    let mut engine = Engine::new();
+    engine.set_rego_v0(false);
+    engine.set_strict_builtin_errors(true);
+    engine.set_gather_prints(true);
+    engine.set_enable_coverage(true);
+    engine.set_execution_timer_config(ExecutionTimerConfig {
+        limit: TIME_LIMIT,
+        check_interval: CHECK_INTERVAL,
+    });
+    for source in sources {
+        outline::add(source, &mut engine)?;
+    }
+    let tree = engine.get_ast_as_json().ok();
+    let syntax = tree.and_then(|tree| inspect::syntax(&tree));
+    let syntax = syntax.ok_or_else(|| BundleError::Compile(UNREADABLE.to_owned()))?;
+    match FORBIDDEN.iter().find(|name| syntax.calls.contains(**name)) {
+        Some(forbidden) => Err(BundleError::Forbidden((*forbidden).to_owned())),
+        None => Ok(engine),
+    }
+}
+
+fn run_file(outline: &Outline, engine: &mut Engine) -> Vec<Test> {
+    let tests: Vec<&Rule> = outline.rules.iter().filter(|rule| rule.is_test()).collect();
+    let count = |name: &str| tests.iter().filter(|rule| rule.name == name).count();
+    let mut failure = |name: &str| match count(name) {
+        1 => failure(engine.eval_rule(format!("{}.{name}", outline.package))),
+        // Together they would pass if one of them does.
+        _ => Some("the name is used more than once".to_owned()),
+    };
+    let test = |rule: &&Rule| Test {
+        file: outline.file.clone(),
+        line: rule.line,
+        name: rule.name.clone(),
+        failure: failure(&rule.name),
+    };
+    tests.iter().map(test).collect()
+}
+
+fn failure(result: Result<Value, impl ToString>) -> Option<String> {
+    match result {
+        Ok(Value::Bool(true)) => None,
+        Ok(Value::Undefined) => Some("it is undefined".to_owned()),
+        Ok(Value::Bool(false)) => Some("it is false".to_owned()),
+        Ok(_) => Some("it is not a boolean".to_owned()),
+        Err(error) => Some(Fault::in_text(&error.to_string()).to_string()),
+    }
+}
+
+fn coverage(policies: &[Source], engine: &Engine) -> Result<Vec<Coverage>, BundleError> {
+    let report = engine
+        .get_coverage_report()
+        .map_err(|error| BundleError::Compile(error.to_string()))?;
+    let lines = |lines: &BTreeSet<u32>| lines.iter().copied().map(u64::from).collect();
+    policies
+        .iter()
+        .map(|policy| {
+            let file = policy.name.clone();
+            match report.files.iter().find(|file| file.path == policy.name) {
+                Some(found) => Ok(Coverage {
+                    file,
+                    covered: lines(&found.covered),
+                    missed: lines(&found.not_covered),
+                }),
+                // A file that nothing reached is left out of the report, which would hide it.
+                None => Ok(Coverage {
+                    file,
+                    covered: BTreeSet::new(),
+                    missed: outline(policy)?.rules.iter().map(|rule| rule.line).collect(),
+                }),
+            }
+        })
+        .collect()
+}
+
+const UNREADABLE: &str = "the syntax tree cannot be read";
+/// Longer than a decision may take: a test may try many.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;
