@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
-use crate::command::{canon, demo, explain, keys, log, session, verify};
+use crate::command::{canon, demo, explain, keys, log, manifest, policy, session, verify};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::default_data_folder;
@@ -15,7 +15,7 @@ use crate::output::Format;
 /// Countersign stands between an AI agent and everything the agent can touch.
 ///
 /// This version keeps the sealed event log: durable, hash-chained, encrypted where it is not
-/// public, and verifiable offline.
+/// public, and verifiable offline. It says what a policy would decide, and enforces nothing yet.
 #[derive(Parser)]
 #[command(name = "countersign", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -41,6 +41,12 @@ enum Command {
     /// Look at the master key and replace it
     #[command(subcommand)]
     Keys(keys::Keys),
+    /// Ask what the rules would decide, check and test policies
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    /// Write, check and sign what an agent may use
+    #[command(subcommand)]
+    Manifest(manifest::Manifest),
     /// Print the canonical form or the digest of JSON
     Canon(canon::Canon),
     /// Explain an error code
@@ -56,6 +62,8 @@ impl Cli {
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),
             Command::Keys(keys) => keys.run(format),
+            Command::Policy(policy) => policy.run(format),
+            Command::Manifest(manifest) => manifest.run(format),
             Command::Canon(canon) => canon.run(),
             Command::Explain(explain) => explain.run(format),
         }
@@ -130,5 +138,7 @@ Examples:
   countersign log append --session s1 --type MEMORY_WRITE --payload '{\"memory_key\":\"k\"}'
   countersign log list --session s1
   countersign verify
+  countersign policy eval --manifest manifest.yaml --tool read_file --args '{\"path\":\"/etc/passwd\"}'
 
-Exit codes: 0 done, 1 failed, 3 invalid input, 5 verification failed, 64 wrong usage.";
+Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a human,
+  5 verification failed, 64 wrong usage.";

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use countersign_event::{IdError, PayloadError};
+use countersign_policy::manifest::signature::SignatureError;
 use countersign_store as store;
 use countersign_vault::KeyringError;
 
@@ -65,7 +66,17 @@ codes! {
     Clock = "C0407", Failed, "set the system clock";
     Output = "C0408", Failed, "check where the output goes";
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
-    NoCode = "C0601", Invalid, "`countersign explain` lists the codes";
+    Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
+    Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
+    Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
+    Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
+    Tests = "C0703", Invalid, "`countersign policy explain` shows which rule speaks and what it saw";
+    Cases = "C0704", Invalid, "a case is {\"id\":…, \"request\":{\"event\":…, \"snapshot\":…, \"manifest\":…}, \"expect\":{\"outcome\":…, \"reason\":…}}";
+    Snapshot = "C0705", Invalid, "a snapshot may have steps_consumed, tool_calls_consumed, model_calls_consumed, wall_time_ms, loop_violation, is_tainted and sanitized_keys";
+    Nothing = "C0706", Invalid, "give one object, an array, or one object a line: {\"event\":…, \"snapshot\":…, \"manifest\":…}";
+    SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
+    Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
+    Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
 }
 
 /// A failure on its way to the person at the terminal.
@@ -84,6 +95,11 @@ impl Failure {
             message: message.into(),
             silent: false,
         }
+    }
+
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Says which line of the input it is about.
@@ -117,7 +133,7 @@ impl From<store::Error> for Failure {
             E::Erased => Code::Erased,
             E::NoSession(_) => Code::NoSession,
             E::NoLog(_) => Code::NoLog,
-            E::Damaged { .. } => Code::Damaged,
+            E::Damaged { .. } | E::Unreadable(_) => Code::Damaged,
             E::Keyring(_) | E::KeyFileMissing(_) => Code::Keys,
             E::Open(_) => Code::Sealed,
             E::Full => Code::Full,
@@ -149,6 +165,12 @@ impl From<store::CursorError> for Failure {
 impl From<KeyringError> for Failure {
     fn from(error: KeyringError) -> Self {
         Self::new(Code::Keys, chain(&error))
+    }
+}
+
+impl From<SignatureError> for Failure {
+    fn from(error: SignatureError) -> Self {
+        Self::new(Code::Manifest, error.to_string())
     }
 }
 

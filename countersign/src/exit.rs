@@ -1,5 +1,7 @@
 //! Exit codes. Scripts rely on them, so each has one meaning.
 
+use countersign_policy::Decision;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -7,9 +9,13 @@ pub(crate) enum Exit {
     Done,
     /// It failed for a reason that has no code of its own.
     Failed,
+    /// A policy does not allow it.
+    Denied,
     /// The input cannot be used.
     Invalid,
-    /// A log does not hold what it claims.
+    /// A human decides.
+    Held,
+    /// Something does not hold what it claims.
     Unverified,
     /// The arguments make no sense.
     Usage,
@@ -20,9 +26,21 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
+            Self::Denied => 2,
             Self::Invalid => 3,
+            Self::Held => 4,
             Self::Unverified => 5,
             Self::Usage => 64,
+        }
+    }
+}
+
+impl From<Decision> for Exit {
+    fn from(decision: Decision) -> Self {
+        match decision {
+            Decision::Allow | Decision::Warn | Decision::Transform => Self::Done,
+            Decision::Escalate => Self::Held,
+            Decision::Deny => Self::Denied,
         }
     }
 }

@@ -33,6 +33,16 @@ pub(crate) fn lines(path: &str) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
 }
 
+/// The whole of a file, or of standard input for `-`. Never holds more than the limit in memory.
+pub(crate) fn file(path: &str, limit: usize) -> Result<Vec<u8>, Failure> {
+    if path == "-" {
+        return read_bounded(io::stdin().lock(), limit)
+            .map_err(|error| bounded("standard input", error));
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    read_bounded(file, limit).map_err(|error| bounded(path, error))
+}
+
 /// The next line without its end; `None` at the end. Never holds more than the limit in memory.
 pub(crate) fn next_line(
     source: &mut dyn BufRead,
@@ -52,6 +62,14 @@ pub(crate) fn next_line(
         ));
     }
     Ok((read > 0).then_some(line))
+}
+
+/// Reads on to the end of the line, and keeps nothing of it.
+pub(crate) fn skip_line(source: &mut dyn BufRead) -> Result<(), Failure> {
+    source
+        .skip_until(b'\n')
+        .map(drop)
+        .map_err(|error| unreadable("the input", &error))
 }
 
 /// `$XDG_DATA_HOME/countersign`, or the usual place for it.

@@ -7,6 +7,7 @@ mod clock;
 mod command;
 mod errors;
 mod exit;
+mod folder;
 mod input;
 mod output;
 

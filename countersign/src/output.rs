@@ -4,11 +4,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use countersign_canon::Json;
 
+mod pretty;
 mod table;
 mod visible;
+mod yaml;
 
+pub(crate) use pretty::pretty;
 pub(crate) use table::Table;
 pub(crate) use visible::visible;
+pub(crate) use yaml::yaml;
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -26,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("benches", &["canon", "event", "store", "vault", "verify"]),
     (
         "countersign",
-        &["canon", "event", "store", "vault", "verify"],
+        &["canon", "event", "policy", "store", "vault", "verify"],
     ),
 ];
 

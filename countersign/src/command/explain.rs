@@ -24,7 +24,7 @@ impl Explain {
         if codes.is_empty() {
             let code = wanted.unwrap_or_default();
             return Err(Failure::new(
-                Code::NoCode,
+                Code::Unknown,
                 format!("there is no error code `{code}`"),
             ));
         }

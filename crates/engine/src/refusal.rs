@@ -95,7 +95,7 @@ fn store_reason(error: &store::Error) -> &'static str {
         store::Error::Order(_) => "runtime_error:order",
         store::Error::Conflict(_) | store::Error::Rotated => "runtime_error:conflict",
         store::Error::Erased => "runtime_error:erased",
-        store::Error::Damaged { .. } => "runtime_error:history",
+        store::Error::Damaged { .. } | store::Error::Unreadable(_) => "runtime_error:history",
         _ => "runtime_error:not_recorded",
     }
 }

@@ -9,7 +9,7 @@ use countersign_canon::{Digest, Error, Hash, jcs::Cursor};
 
 use crate::body::{CIPHERTEXT, COMMITMENTS, SEALED};
 use crate::payload::UnknownEventType;
-use crate::{EventType, IdError, Refs, id};
+use crate::{EventType, IdError, Refs, Seal, id};
 
 /// An event as text, with its fields borrowed from it.
 #[derive(Debug, Clone)]
@@ -32,16 +32,20 @@ pub struct Line<'a> {
     pub payload: &'a [u8],
     /// The ids that the order rules look at.
     pub refs: Refs<'a>,
-    /// The text of the seal, if the payload has one.
+    /// The seal, if the payload has one.
     pub seal: Option<SealText<'a>>,
     text: &'a [u8],
     hash_start: usize,
     hash_end: usize,
 }
 
-/// The text of a seal, read only when somebody needs it.
+/// A seal as text, whose commitments are listed only when somebody needs them.
 #[derive(Debug, Clone, Copy)]
-pub struct SealText<'a>(&'a [u8]);
+pub struct SealText<'a> {
+    /// Digest of the ciphertext.
+    pub ciphertext: Digest,
+    text: &'a [u8],
+}
 
 /// Why a line is not an event.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -67,30 +71,27 @@ impl<'a> Line<'a> {
     /// Reads a line. The hash is read, not yet compared: see [`Line::computed_hash`].
     pub fn read(text: &'a [u8]) -> Result<Self, LineError> {
         let mut cursor = Cursor::new(text, MAX_DEPTH)?;
-        cursor.open_object()?;
-        cursor.expect_key("event_type")?;
+        cursor.expect_text(r#"{"event_type":"#)?;
         let event_type = cursor.string()?.parse()?;
-        cursor.expect_key("hash")?;
-        // The key's text starts after `{"event_type":"…",`; its first byte is the quote.
-        let hash_start = cursor.offset() - HASH_KEY.len();
-        let hash = hash(&cursor.string()?, "hash")?;
+        let hash_start = cursor.offset() + 1;
+        cursor.expect_text(r#","hash":"#)?;
+        let hash = read_hash(&mut cursor)?;
         let hash_end = cursor.offset() + 1;
-        cursor.expect_key("payload")?;
+        cursor.expect_text(r#","payload":"#)?;
         let (payload, refs, seal) = read_payload(&mut cursor, text)?;
-        cursor.expect_key("prev_hash")?;
-        let prev_hash =
-            cursor.optional_string()?.map(|text| self::hash(&text, "prev_hash")).transpose()?;
-        cursor.expect_key("seq")?;
+        cursor.expect_text(r#","prev_hash":"#)?;
+        let prev_hash = read_prev_hash(&mut cursor)?;
+        cursor.expect_text(r#","seq":"#)?;
         let seq = unsigned(cursor.integer()?, "seq")?;
-        cursor.expect_key("session_id")?;
+        cursor.expect_text(r#","session_id":"#)?;
         let session_id = cursor.string()?;
         id::check(&session_id, "session")?;
-        cursor.expect_key("tenant_id")?;
+        cursor.expect_text(r#","tenant_id":"#)?;
         let tenant_id = cursor.string()?;
         id::check(&tenant_id, "tenant")?;
-        cursor.expect_key("ts_unix_ms")?;
+        cursor.expect_text(r#","ts_unix_ms":"#)?;
         let ts_unix_ms = unsigned(cursor.integer()?, "ts_unix_ms")?;
-        cursor.close_object()?;
+        cursor.expect_text("}")?;
         cursor.finish()?;
         Ok(Self {
             event_type,
@@ -122,24 +123,45 @@ impl<'a> Line<'a> {
     }
 }
 
-impl SealText<'_> {
+impl<'a> SealText<'a> {
     /// The parts of the seal.
-    pub fn read(&self) -> Result<crate::Seal, LineError> {
-        let mut cursor = Cursor::new(self.0, MAX_DEPTH)?;
-        cursor.open_object()?;
-        cursor.expect_key(CIPHERTEXT)?;
-        let ciphertext = digest(&cursor.string()?, CIPHERTEXT)?;
-        cursor.expect_key(COMMITMENTS)?;
-        cursor.open_object()?;
+    pub fn read(&self) -> Result<Seal, LineError> {
         let mut commitments = Vec::new();
-        while let Some(place) = cursor.next_key()? {
-            // The places that we write need no escape, so the raw text is the place.
-            commitments.push((place.to_owned(), digest(&cursor.string()?, COMMITMENTS)?));
-        }
-        cursor.close_object()?;
-        cursor.finish()?;
-        Ok(crate::Seal { ciphertext, commitments })
+        let ciphertext = read_seal(
+            &mut Cursor::new(self.text, MAX_DEPTH)?,
+            |place, commitment| {
+                // The places that we write need no escape, so the raw text is the place.
+                commitments.push((place.to_owned(), commitment));
+            },
+        )?;
+        Ok(Seal {
+            ciphertext,
+            commitments,
+        })
     }
+
+    fn take(cursor: &mut Cursor<'a>, line: &'a [u8]) -> Result<Self, LineError> {
+        let start = cursor.offset();
+        let ciphertext = read_seal(cursor, |_, _| ())?;
+        let text = line.get(start..cursor.offset()).unwrap_or_default();
+        Ok(Self { ciphertext, text })
+    }
+}
+
+/// Reads a seal and hands out each place with its commitment.
+fn read_seal<'a>(
+    cursor: &mut Cursor<'a>,
+    mut each: impl FnMut(&'a str, Digest),
+) -> Result<Digest, LineError> {
+    cursor.expect_text(r#"{"ciphertext":"#)?;
+    let ciphertext = read_digest(cursor, CIPHERTEXT)?;
+    cursor.expect_text(r#","commitments":"#)?;
+    cursor.open_object()?;
+    while let Some(place) = cursor.next_key()? {
+        each(place, read_digest(cursor, COMMITMENTS)?);
+    }
+    cursor.expect_text("}")?;
+    Ok(ciphertext)
 }
 
 fn read_payload<'a>(
@@ -158,13 +180,17 @@ fn read_payload<'a>(
             "call_id" => refs.call_id = text_member(cursor)?,
             "approval_id" => refs.approval_id = text_member(cursor)?,
             "context_id" => refs.context_id = text_member(cursor)?,
-            SEALED => seal = Some(SealText(cursor.value()?)),
+            SEALED => seal = Some(SealText::take(cursor, text)?),
             _ => {
                 cursor.value()?;
             }
         }
     }
-    Ok((text.get(start..cursor.offset()).unwrap_or_default(), refs, seal))
+    Ok((
+        text.get(start..cursor.offset()).unwrap_or_default(),
+        refs,
+        seal,
+    ))
 }
 
 /// A member of another type than text is no reference; whoever wrote it did not mean one.
@@ -175,18 +201,35 @@ fn text_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Cow<'a, str>>, Erro
     cursor.value().map(|_| None)
 }
 
-fn hash(text: &str, field: &'static str) -> Result<Hash, LineError> {
-    text.parse().map_err(|_| LineError::Digest(field))
+fn read_hash(cursor: &mut Cursor<'_>) -> Result<Hash, LineError> {
+    cursor
+        .hash()
+        .map_or_else(|| not_a_digest(cursor.string()?, "hash"), Ok)
 }
 
-fn digest(text: &str, field: &'static str) -> Result<Digest, LineError> {
-    text.parse().map_err(|_| LineError::Digest(field))
+fn read_prev_hash(cursor: &mut Cursor<'_>) -> Result<Option<Hash>, LineError> {
+    match cursor.hash() {
+        None => cursor
+            .optional_string()?
+            .map_or(Ok(None), |text| not_a_digest(text, "prev_hash")),
+        hash => Ok(hash),
+    }
+}
+
+fn read_digest(cursor: &mut Cursor<'_>, field: &'static str) -> Result<Digest, LineError> {
+    cursor
+        .digest()
+        .map_or_else(|| not_a_digest(cursor.string()?, field), Ok)
+}
+
+#[cold]
+fn not_a_digest<T>(_: Cow<'_, str>, field: &'static str) -> Result<T, LineError> {
+    Err(LineError::Digest(field))
 }
 
 fn unsigned(number: i64, field: &'static str) -> Result<u64, LineError> {
     u64::try_from(number).map_err(|_| LineError::Negative(field))
 }
 
-const HASH_KEY: &str = "\"hash\":";
-/// Payloads of 128 levels, inside the envelope.
-const MAX_DEPTH: usize = 129;
+/// Levels of a payload; the envelope around it does not count.
+const MAX_DEPTH: usize = 128;

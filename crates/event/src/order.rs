@@ -14,6 +14,7 @@
 //! sanitising and error events may come at any time; nothing follows `TERMINATION`.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use crate::{EventType, Refs};
@@ -230,12 +231,12 @@ impl<S: Copy + Eq + Hash> Calls<S> {
         event_type: EventType,
         id: Option<&str>,
     ) -> Result<(), OrderError> {
-        match id {
-            Some(id) if self.named.contains_key(id) => {
-                return Err(OrderError::Reused { event_type, id: id.to_owned() });
+        match id.map(|id| self.named.entry(id.into())) {
+            Some(Entry::Occupied(used)) => {
+                return Err(OrderError::Reused { event_type, id: used.key().to_string() });
             }
-            Some(id) => {
-                self.named.insert(id.into(), state);
+            Some(Entry::Vacant(free)) => {
+                free.insert(state);
             }
             None => *self.unnamed.entry(state).or_default() += 1,
         }

@@ -38,6 +38,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A stored event cannot be read.
+    #[error("a stored event is damaged: {0}")]
+    Unreadable(#[from] LineError),
     /// The master keys cannot be used.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
@@ -138,8 +141,3 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-impl From<LineError> for Error {
-    fn from(error: LineError) -> Self {
-        Self::damaged(0, error)
-    }
-}

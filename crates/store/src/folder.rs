@@ -24,6 +24,15 @@ impl Folder {
         self.0.join("log.db")
     }
 
+    /// The database as a file that nobody changes: how a copy on a read-only medium can be opened.
+    /// `None` if a write-ahead log lies beside it, which would be left out.
+    pub(crate) fn frozen_database(&self) -> Option<String> {
+        let pending = fs::metadata(self.0.join("log.db-wal")).is_ok_and(|wal| wal.len() > 0);
+        let path = self.database();
+        let name = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        (!pending).then(|| format!("file:{name}?immutable=1"))
+    }
+
     /// The master key file.
     pub fn master_key(&self) -> PathBuf {
         self.0.join("master.key")

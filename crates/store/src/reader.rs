@@ -60,7 +60,7 @@ impl Reader {
         Ok(Self { folder: folder.clone(), idle: Mutex::new(vec![first]) })
     }
 
-    /// One page of events after a cursor. Going from cursor to cursor sees every event once, also
+    /// One page of at least one event after a cursor. Going from cursor to cursor sees every event once, also
     /// while others are being appended.
     pub fn page(
         &self,
@@ -73,7 +73,7 @@ impl Reader {
         let mut events = Vec::new();
         let mut more = false;
         self.scan(filter, after, |event| {
-            if events.len() == limit {
+            if events.len() == limit.max(1) {
                 more = true;
                 return Ok(Scan::Stop);
             }

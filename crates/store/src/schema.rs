@@ -37,9 +37,14 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
         return Err(Error::NoLog(folder.path().to_owned()));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(&path, flags)?;
+    let mut connection = Connection::open_with_flags(&path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    match version(&connection, &path)? {
+    let mut migrations = version(&connection, &path);
+    if let (Err(Error::Database(_)), Some(uri)) = (&migrations, folder.frozen_database()) {
+        connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+        migrations = version(&connection, &path);
+    }
+    match migrations? {
         0 => Err(Error::NoLog(folder.path().to_owned())),
         _ => Ok(connection),
     }

@@ -34,7 +34,10 @@ impl Chains {
 
     /// How many chains have a good event.
     pub(crate) fn len(&self) -> usize {
-        self.chains.iter().filter(|chain| chain.head.count() > 0).count()
+        self.chains
+            .iter()
+            .filter(|chain| chain.head.count() > 0)
+            .count()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -42,7 +45,10 @@ impl Chains {
     }
 
     pub(crate) fn ending_at(&self, head: Hash) -> Option<&Head> {
-        self.chains.iter().map(|chain| &chain.head).find(|found| found.hash() == Some(head))
+        self.chains
+            .iter()
+            .map(|chain| &chain.head)
+            .find(|found| found.hash() == Some(head))
     }
 
     /// The head, if there is one chain only.
@@ -72,7 +78,10 @@ impl Chains {
     }
 
     fn chain(&mut self, tenant_id: &str, session_id: &str) -> &mut Chain {
-        let known = self.by_name.get(tenant_id).and_then(|sessions| sessions.get(session_id));
+        let known = self
+            .by_name
+            .get(tenant_id)
+            .and_then(|sessions| sessions.get(session_id));
         let index = known.copied().unwrap_or_else(|| {
             let index = self.chains.len();
             let sessions = self.by_name.entry(tenant_id.to_owned()).or_default();

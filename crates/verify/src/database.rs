@@ -3,12 +3,14 @@
 //! The statements here are written from the documented schema, not shared with the writer.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::examine::{Item, Opener, StoredColumns};
+use crate::pipeline::{self, Batch};
 use crate::report::{Finding, Place, Problem, Progress, Report};
 use crate::stream::{Run, Source};
 use crate::{Expectation, Selection};
@@ -35,7 +37,9 @@ pub fn verify_database(
 /// How many events the database holds, for a progress bar.
 pub fn count_events(path: &Path) -> Option<u64> {
     let db = open(path).ok()?;
-    let count: i64 = db.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).ok()?;
+    let count: i64 = db
+        .query_row("SELECT count(*) FROM events", [], |row| row.get(0))
+        .ok()?;
     u64::try_from(count).ok()
 }
 
@@ -52,61 +56,24 @@ fn verify(
         return Ok(Some(bad));
     }
     let sessions = sessions(&db)?;
-    let mut statement = db.prepare("SELECT id, session, seq, line, sealed FROM events ORDER BY id")?;
+    let mut statement =
+        db.prepare("SELECT id, session, seq, line, sealed FROM events ORDER BY id")?;
     let mut rows = statement.query([])?;
-    let mut expected_id = 1;
-    loop {
-        let batch = read_batch(&mut rows)?;
-        if batch.is_empty() {
-            run.finish();
-            return Ok(match sessions_without_events(&db)? {
-                None => damage(&db)?,
-                bad => bad,
-            });
-        }
-        for event in &batch {
-            if event.id != expected_id {
-                return Ok(run_until(run, &batch, &sessions, event.id, opener)
-                    .or(Some(gap(expected_id))));
-            }
-            expected_id += 1;
-        }
-        if let Some(bad) = run_until(run, &batch, &sessions, i64::MAX, opener) {
-            return Ok(Some(bad));
-        }
-        progress(run.progress());
+    let mut last_id = 0;
+    let read = pipeline::take_all(run, opener, progress, |spare| {
+        let batch = Rows::read(&mut rows, &sessions, last_id, spare)?;
+        last_id += batch.events.len() as i64;
+        Ok::<_, rusqlite::Error>((batch.is_last() || !batch.events.is_empty()).then_some(batch))
+    });
+    if let Some(bad) = run.failure() {
+        return Ok(Some(bad));
     }
-}
-
-/// Checks the events of a batch that come before an id.
-fn run_until(
-    run: &mut Run<'_>,
-    batch: &[StoredEvent],
-    sessions: &HashMap<i64, (String, String)>,
-    end: i64,
-    opener: Option<&dyn Opener>,
-) -> Option<Finding> {
-    let mut items = Vec::with_capacity(batch.len());
-    let mut orphan = None;
-    for event in batch.iter().take_while(|event| event.id < end) {
-        let place = Place::Row(event.id);
-        let Some((tenant_id, session_id)) = sessions.get(&event.session) else {
-            orphan = Some(Finding {
-                place: Some(place),
-                event: None,
-                problem: Problem::Column("session"),
-            });
-            break;
-        };
-        let stored = StoredColumns {
-            seq: event.seq,
-            tenant_id,
-            session_id,
-            ciphertext: event.sealed.as_deref(),
-        };
-        items.push(Item { place, text: &event.line, stored: Some(stored) });
-    }
-    run.take(&items, opener).or(orphan)
+    read?;
+    run.finish();
+    Ok(match sessions_without_events(&db)? {
+        None => damage(&db)?,
+        bad => bad,
+    })
 }
 
 /// A view could show the verifier other rows than it shows tomorrow, so only tables count.
@@ -134,56 +101,146 @@ fn sessions_without_events(db: &Connection) -> rusqlite::Result<Option<Finding>>
                WHERE id NOT IN (SELECT session FROM events) ORDER BY id LIMIT 1";
     let mut statement = db.prepare(sql)?;
     let mut rows = statement.query([])?;
-    Ok(rows.next()?.map(|row| (row.get(0), row.get(1))).map(|(tenant, session)| Finding {
-        place: None,
-        event: tenant.ok().zip(session.ok()).map(|(tenant, session)| (tenant, session, 0)),
-        problem: Problem::Nothing,
-    }))
+    Ok(rows
+        .next()?
+        .map(|row| (row.get(0), row.get(1)))
+        .map(|(tenant, session)| Finding {
+            place: None,
+            event: tenant
+                .ok()
+                .zip(session.ok())
+                .map(|(tenant, session)| (tenant, session, 0)),
+            problem: Problem::Nothing,
+        }))
 }
 
-struct StoredEvent {
+/// Rows that follow each other, up to one that cannot be.
+#[derive(Default)]
+struct Rows<'s> {
+    events: Vec<StoredEvent<'s>>,
+    /// The lines and the ciphertexts of all of them.
+    bytes: Vec<u8>,
+    end: Option<Finding>,
+}
+
+struct StoredEvent<'s> {
     id: i64,
-    session: i64,
     seq: i64,
-    line: Vec<u8>,
-    sealed: Option<Vec<u8>>,
+    names: &'s Names,
+    line: Range<usize>,
+    sealed: Option<Range<usize>>,
 }
 
-fn read_batch(rows: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Vec<StoredEvent>> {
-    let mut batch = Vec::new();
-    let mut bytes = 0;
-    while bytes < BATCH_BYTES {
-        let Some(row) = rows.next()? else {
-            break;
-        };
-        let event = read_event(row)?;
-        bytes += event.line.len() + event.sealed.as_ref().map_or(0, Vec::len);
-        batch.push(event);
+/// A tenant and a session.
+type Names = (String, String);
+
+impl<'s> Rows<'s> {
+    /// The rows after an id, in the memory of others.
+    fn read(
+        rows: &mut rusqlite::Rows<'_>,
+        sessions: &'s HashMap<i64, Names>,
+        mut last_id: i64,
+        spare: Option<Self>,
+    ) -> rusqlite::Result<Self> {
+        let mut batch = spare.unwrap_or_default();
+        batch.events.clear();
+        batch.bytes.clear();
+        while batch.bytes.len() < BATCH_BYTES {
+            let Some(row) = rows.next()? else {
+                break;
+            };
+            let id = row.get(0)?;
+            last_id += 1;
+            if id != last_id {
+                batch.end = Some(at_row(last_id, Problem::RowGap { expected: last_id }));
+                break;
+            }
+            let Some(names) = sessions.get(&row.get(1)?) else {
+                batch.end = Some(at_row(id, Problem::Column("session")));
+                break;
+            };
+            let line = batch.keep(text(row, 3)?);
+            let sealed = blob(row, 4)?.map(|bytes| batch.keep(bytes));
+            batch.events.push(StoredEvent {
+                id,
+                seq: row.get(2)?,
+                names,
+                line,
+                sealed,
+            });
+        }
+        Ok(batch)
     }
-    Ok(batch)
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    fn kept(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
 }
 
-fn read_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
-    Ok(StoredEvent {
-        id: row.get(0)?,
-        session: row.get(1)?,
-        seq: row.get(2)?,
-        line: read_line(row)?,
-        sealed: row.get(4)?,
-    })
+impl Batch for Rows<'_> {
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        self.events.iter().map(|event| {
+            let (tenant_id, session_id) = event.names;
+            let ciphertext = event.sealed.as_ref().map(|range| self.kept(range));
+            let stored = StoredColumns {
+                id: event.id,
+                seq: event.seq,
+                tenant_id,
+                session_id,
+                ciphertext,
+            };
+            Item {
+                text: self.kept(&event.line),
+                stored: Some(stored),
+            }
+        })
+    }
+
+    fn is_last(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn end(&self, _: Progress) -> Option<Finding> {
+        self.end.clone()
+    }
 }
 
 /// Text only: the same bytes as a blob would be hidden from everybody who asks for text.
-fn read_line(row: &Row<'_>) -> rusqlite::Result<Vec<u8>> {
-    match row.get_ref(3)? {
-        ValueRef::Text(line) => Ok(line.to_vec()),
-        other => {
-            Err(rusqlite::Error::InvalidColumnType(3, "line".to_owned(), other.data_type()))
-        }
+fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r [u8]> {
+    match row.get_ref(column)? {
+        ValueRef::Text(text) => Ok(text),
+        other => Err(another_type(row, column, other)?),
     }
 }
 
-fn sessions(db: &Connection) -> rusqlite::Result<HashMap<i64, (String, String)>> {
+fn blob<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<Option<&'r [u8]>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Blob(blob) => Ok(Some(blob)),
+        other => Err(another_type(row, column, other)?),
+    }
+}
+
+fn another_type(
+    row: &Row<'_>,
+    column: usize,
+    found: ValueRef<'_>,
+) -> rusqlite::Result<rusqlite::Error> {
+    let name = row.as_ref().column_name(column)?.to_owned();
+    Ok(rusqlite::Error::InvalidColumnType(
+        column,
+        name,
+        found.data_type(),
+    ))
+}
+
+fn sessions(db: &Connection) -> rusqlite::Result<HashMap<i64, Names>> {
     db.prepare("SELECT id, tenant_id, session_id FROM sessions")?
         .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?
         .collect()
@@ -191,7 +248,10 @@ fn sessions(db: &Connection) -> rusqlite::Result<HashMap<i64, (String, String)>>
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    if let (Err(_), Some(frozen)) = (probe(&db), frozen(path)) {
+        db = Connection::open_with_flags(frozen, flags | OpenFlags::SQLITE_OPEN_URI)?;
+    }
     db.busy_timeout(std::time::Duration::from_secs(10))?;
     // SECURITY: the file may come from anybody.
     db.pragma_update(None, "trusted_schema", false)?;
@@ -199,12 +259,38 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-fn gap(expected: i64) -> Finding {
-    Finding { place: Some(Place::Row(expected)), event: None, problem: Problem::RowGap { expected } }
+fn probe(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+}
+
+/// The name under which a copy on a read-only medium can be opened: as a file that nobody changes.
+/// `None` if a write-ahead log lies beside it, which would be left out.
+fn frozen(path: &Path) -> Option<String> {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let pending = std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0);
+    let name = path
+        .to_str()?
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    (!pending).then(|| format!("file:{name}?immutable=1"))
+}
+
+fn at_row(id: i64, problem: Problem) -> Finding {
+    Finding {
+        place: Some(Place::Row(id)),
+        event: None,
+        problem,
+    }
 }
 
 fn unreadable(why: &str) -> Finding {
-    Finding { place: None, event: None, problem: Problem::Database(why.to_owned()) }
+    Finding {
+        place: None,
+        event: None,
+        problem: Problem::Database(why.to_owned()),
+    }
 }
 
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 256 << 10;

@@ -4,7 +4,7 @@
 use countersign_canon::Digest;
 use countersign_event::{Line, Opening, Scope, SealText};
 
-use crate::report::{Place, Problem};
+use crate::report::Problem;
 
 /// Sealed values by their place in the payload.
 pub type Openings = Vec<(String, Opening)>;
@@ -17,14 +17,43 @@ pub trait Opener: Sync {
 
 /// One event as it was read.
 pub(crate) struct Item<'a> {
-    pub(crate) place: Place,
     pub(crate) text: &'a [u8],
     /// What a database keeps beside the text; a stream has nothing there.
     pub(crate) stored: Option<StoredColumns<'a>>,
 }
 
-impl Item<'_> {
-    pub(crate) fn bytes(&self) -> u64 {
+impl<'a> Item<'a> {
+    /// The row of the table of events, if it is from a database.
+    pub(crate) fn row(&self) -> Option<i64> {
+        self.stored.as_ref().map(|stored| stored.id)
+    }
+
+    fn examine(&self, opener: Option<&dyn Opener>) -> Result<Examined<'a>, Problem> {
+        let line = Line::read(self.text)?;
+        let computed = line.computed_hash();
+        if computed != line.hash {
+            return Err(Problem::Hash {
+                stated: line.hash,
+                computed,
+            });
+        }
+        let sealing = match (&self.stored, line.seal) {
+            (None, None) => Sealing::None,
+            (None, Some(_)) => Sealing::NotHere,
+            (Some(stored), seal) => {
+                compare_columns(stored, &line)?;
+                check_sealed(stored, seal, opener)?
+            }
+        };
+        Ok(Examined {
+            row: self.row(),
+            bytes: self.bytes(),
+            line,
+            sealing,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
         let ciphertext = self.stored.as_ref().and_then(|stored| stored.ciphertext);
         (self.text.len() + ciphertext.map_or(0, <[u8]>::len)) as u64
     }
@@ -32,14 +61,23 @@ impl Item<'_> {
 
 /// The columns of an event's row that repeat or complete its text.
 pub(crate) struct StoredColumns<'a> {
+    pub(crate) id: i64,
     pub(crate) seq: i64,
     pub(crate) tenant_id: &'a str,
     pub(crate) session_id: &'a str,
     pub(crate) ciphertext: Option<&'a [u8]>,
 }
 
+/// Events up to the first that is bad by itself.
+pub(crate) struct Examination<'a> {
+    pub(crate) good: Vec<Examined<'a>>,
+    pub(crate) bad: Option<(Item<'a>, Problem)>,
+}
+
 /// An event that is good by itself.
 pub(crate) struct Examined<'a> {
+    pub(crate) row: Option<i64>,
+    pub(crate) bytes: u64,
     pub(crate) line: Line<'a>,
     pub(crate) sealing: Sealing,
 }
@@ -59,51 +97,23 @@ pub(crate) enum Sealing {
     Opened,
 }
 
-/// Examines a batch on all cores; the results are in the order of the items.
-pub(crate) fn examine_all<'a>(
-    items: &[Item<'a>],
-    opener: Option<&dyn Opener>,
-) -> Vec<Result<Examined<'a>, Problem>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = items.len().div_ceil(cores).max(MIN_SHARE);
-    if items.len() <= share {
-        return items.iter().map(|item| examine(item, opener)).collect();
-    }
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = items
-            .chunks(share)
-            .map(|chunk| {
-                scope.spawn(move || chunk.iter().map(|item| examine(item, opener)).collect())
-            })
-            .collect();
-        threads.into_iter().flat_map(joined).collect()
-    })
-}
-
-/// The result of a thread; its panic, should there be one, is ours.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, Vec<T>>) -> Vec<T> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn examine<'a>(item: &Item<'a>, opener: Option<&dyn Opener>) -> Result<Examined<'a>, Problem> {
-    let line = Line::read(item.text)?;
-    let computed = line.computed_hash();
-    if computed != line.hash {
-        return Err(Problem::Hash { stated: line.hash, computed });
-    }
-    let sealing = match (&item.stored, line.seal) {
-        (None, None) => Sealing::None,
-        (None, Some(seal)) => {
-            // The report speaks of commitments, so they have to be some.
-            seal.read()?;
-            Sealing::NotHere
+impl<'a> Examination<'a> {
+    /// Examines events until one is bad.
+    pub(crate) fn of(items: impl Iterator<Item = Item<'a>>, opener: Option<&dyn Opener>) -> Self {
+        let mut good = Vec::with_capacity(USUAL_BATCH);
+        for item in items {
+            match item.examine(opener) {
+                Ok(examined) => good.push(examined),
+                Err(problem) => {
+                    return Self {
+                        good,
+                        bad: Some((item, problem)),
+                    };
+                }
+            }
         }
-        (Some(stored), seal) => {
-            compare_columns(stored, &line)?;
-            check_sealed(stored, seal, opener)?
-        }
-    };
-    Ok(Examined { line, sealing })
+        Self { good, bad: None }
+    }
 }
 
 fn compare_columns(stored: &StoredColumns<'_>, line: &Line<'_>) -> Result<(), Problem> {
@@ -128,7 +138,7 @@ fn check_sealed(
         (None, None) => return Ok(Sealing::None),
         (None, Some(_)) => return Err(Problem::Ciphertext("belongs to no sealed member")),
         (Some(_), None) => return Err(Problem::Ciphertext("is missing")),
-        (Some(seal), Some(ciphertext)) => (seal.read()?, ciphertext),
+        (Some(seal), Some(ciphertext)) => (seal, ciphertext),
     };
     if Digest::of(ciphertext) != seal.ciphertext {
         return Err(Problem::Ciphertext("was changed"));
@@ -139,7 +149,7 @@ fn check_sealed(
     let scope = Scope::new(stored.tenant_id, stored.session_id)
         .map_err(|error| Problem::NotAnEvent(error.into()))?;
     match opener.open(ciphertext, &scope).map_err(Problem::Unopened)? {
-        Some(openings) => check_commitments(&seal.commitments, &openings),
+        Some(openings) => check_commitments(&seal.read()?.commitments, &openings),
         None => Ok(Sealing::Erased),
     }
 }
@@ -151,19 +161,21 @@ fn check_commitments(
 ) -> Result<Sealing, Problem> {
     for (place, opening) in openings {
         let committed = commitments.iter().find(|(name, _)| name == place);
-        let answers = opening.commitment().is_ok_and(|found| {
-            committed.is_some_and(|(_, committed)| *committed == found)
-        });
+        let answers = opening
+            .commitment()
+            .is_ok_and(|found| committed.is_some_and(|(_, committed)| *committed == found));
         if !answers {
             return Err(Problem::Commitment(place.clone()));
         }
     }
-    let unopened = commitments.iter().find(|(name, _)| !openings.iter().any(|(place, _)| place == name));
+    let unopened = commitments
+        .iter()
+        .find(|(name, _)| !openings.iter().any(|(place, _)| place == name));
     match unopened {
         Some((place, _)) => Err(Problem::Commitment(place.clone())),
         None => Ok(Sealing::Opened),
     }
 }
 
-/// Below this many events a thread costs more than it saves.
-const MIN_SHARE: usize = 64;
+/// Room for the events of most batches, without growing.
+const USUAL_BATCH: usize = 512;

@@ -36,16 +36,28 @@ impl Expectation {
     /// With several sessions one of them must fit: a head or a contained hash names its session by
     /// itself. A bare count has to fit every session.
     pub(crate) fn check(&self, chains: &Chains, contained: bool) -> Option<Finding> {
-        let missing = |problem| Some(Finding { place: None, event: None, problem });
+        let missing = |problem| {
+            Some(Finding {
+                place: None,
+                event: None,
+                problem,
+            })
+        };
         if chains.is_empty() {
             return missing(Problem::Nothing);
         }
         if let Some(expected) = self.head {
             let Some(chain) = chains.ending_at(expected) else {
-                return missing(Problem::Head { expected, found: chains.only_head() });
+                return missing(Problem::Head {
+                    expected,
+                    found: chains.only_head(),
+                });
             };
             if let Some(expected) = self.count.filter(|count| *count != chain.count()) {
-                return missing(Problem::Count { expected, found: chain.count() });
+                return missing(Problem::Count {
+                    expected,
+                    found: chain.count(),
+                });
             }
         } else if let Some(expected) = self.count
             && let Some(found) = chains.counts().find(|count| *count != expected)
@@ -61,7 +73,12 @@ impl Expectation {
 
 impl Selection {
     pub(crate) fn takes(&self, tenant_id: &str, session_id: &str) -> bool {
-        self.tenant_id.as_deref().is_none_or(|wanted| wanted == tenant_id)
-            && self.session_id.as_deref().is_none_or(|wanted| wanted == session_id)
+        self.tenant_id
+            .as_deref()
+            .is_none_or(|wanted| wanted == tenant_id)
+            && self
+                .session_id
+                .as_deref()
+                .is_none_or(|wanted| wanted == session_id)
     }
 }

@@ -11,10 +11,11 @@ mod chains;
 pub mod database;
 mod examine;
 mod expectation;
+mod pipeline;
 mod report;
 mod stream;
 
-pub use examine::{Openings, Opener};
+pub use examine::{Opener, Openings};
 pub use expectation::{Expectation, Selection};
 pub use report::{Finding, Place, Problem, Progress, Report, SessionReport};
 pub use stream::verify_stream;

@@ -86,7 +86,10 @@ pub enum Problem {
     #[error("out of order: {0}")]
     Order(#[from] OrderError),
     /// The chain ends elsewhere than the given head.
-    #[error("the session ends at {}, not at the given head {expected}", head(found))]
+    #[error(
+        "the session ends at {}, not at the given head {expected}",
+        head(found)
+    )]
     Head {
         /// The given head.
         expected: Hash,

@@ -2,8 +2,11 @@
 
 use std::io::{self, BufRead, Read};
 
+use countersign_event::Line;
+
 use crate::chains::Chains;
-use crate::examine::{Examined, Item, Opener, Sealing, examine_all};
+use crate::examine::{Examination, Examined, Item, Sealing};
+use crate::pipeline::{self, Batch};
 use crate::report::{Finding, Place, Problem, Progress, Report};
 use crate::{Expectation, Selection};
 
@@ -18,34 +21,18 @@ pub fn verify_stream(
     progress: &mut dyn FnMut(Progress),
 ) -> io::Result<Report> {
     let mut run = Run::new(selection, expectation);
-    let mut block = Vec::new();
-    let mut first_line = 1;
-    loop {
-        let too_long = read_block(&mut source, &mut block)?;
-        if block.is_empty() && !too_long {
-            break;
+    let read = pipeline::take_all(&mut run, None, progress, |spare| {
+        Block::read(&mut source, spare)
+    });
+    let failure = match run.failure() {
+        None => {
+            read?;
+            run.finish();
+            run.missing()
         }
-        let items: Vec<_> = lines(&block)
-            .zip(first_line..)
-            .map(|(text, number)| Item { place: Place::Line(number), text, stored: None })
-            .collect();
-        first_line += items.len() as u64;
-        let mut bad = run.take(&items, None);
-        if too_long {
-            bad = bad.or(Some(Finding {
-                place: Some(Place::Line(first_line)),
-                event: None,
-                problem: Problem::TooLong { limit: MAX_LINE },
-            }));
-        }
-        progress(run.progress());
-        if bad.is_some() {
-            return Ok(run.report(bad, Source::Stream));
-        }
-    }
-    run.finish();
-    let missing = run.missing();
-    Ok(run.report(missing, Source::Stream))
+        bad => bad,
+    };
+    Ok(run.report(failure, Source::Stream))
 }
 
 /// The state of one verification.
@@ -61,6 +48,7 @@ pub(crate) struct Run<'e> {
     events: u64,
     bytes: u64,
     sealed: SealedCounts,
+    failure: Option<Finding>,
 }
 
 /// What was read, for the words of the report.
@@ -87,22 +75,41 @@ impl<'e> Run<'e> {
             expectation,
             contained: false,
             finished: false,
-            seen: Progress { events: 0, bytes: 0 },
+            seen: Progress {
+                events: 0,
+                bytes: 0,
+            },
             events: 0,
             bytes: 0,
             sealed: SealedCounts::default(),
+            failure: None,
         }
     }
 
-    /// Checks a batch; the first bad event ends it.
-    pub(crate) fn take(&mut self, items: &[Item<'_>], opener: Option<&dyn Opener>) -> Option<Finding> {
-        for (item, examined) in items.iter().zip(examine_all(items, opener)) {
-            let good = examined.and_then(|examined| self.follow(item, &examined));
-            if let Err(problem) = good {
-                return Some(finding(item, problem));
+    /// Takes what is known of a batch; the first bad event ends the run.
+    pub(crate) fn take(&mut self, batch: &impl Batch, examined: Examination<'_>) {
+        if self.has_failed() {
+            return;
+        }
+        for event in &examined.good {
+            if let Err(problem) = self.follow(event) {
+                self.failure = Some(self.finding(event.row, event.line.text(), problem));
+                return;
             }
         }
-        None
+        self.failure = match examined.bad {
+            Some((item, problem)) => Some(self.finding(item.row(), item.text, problem)),
+            None => batch.end(self.seen),
+        };
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// What was found.
+    pub(crate) fn failure(&mut self) -> Option<Finding> {
+        self.failure.take()
     }
 
     /// Everything was read.
@@ -130,9 +137,9 @@ impl<'e> Run<'e> {
         }
     }
 
-    fn follow(&mut self, item: &Item<'_>, examined: &Examined<'_>) -> Result<(), Problem> {
+    fn follow(&mut self, examined: &Examined<'_>) -> Result<(), Problem> {
         let line = &examined.line;
-        let bytes = item.bytes();
+        let bytes = examined.bytes;
         let selected = self.selection.takes(&line.tenant_id, &line.session_id);
         if selected {
             self.chains.follow(line)?;
@@ -155,14 +162,39 @@ impl<'e> Run<'e> {
         Ok(())
     }
 
+    /// A stream holds one event a line, so the number of events seen is a place in it.
+    fn finding(&self, row: Option<i64>, text: &[u8], problem: Problem) -> Finding {
+        let place = row.map_or(Place::Line(self.seen.events + 1), Place::Row);
+        let names = |line: Line<'_>| {
+            (
+                line.tenant_id.into_owned(),
+                line.session_id.into_owned(),
+                line.seq,
+            )
+        };
+        Finding {
+            place: Some(place),
+            event: Line::read(text).ok().map(names),
+            problem,
+        }
+    }
+
     fn checked(&self, source: Source, failed: bool) -> Vec<String> {
         if self.events == 0 {
             return Vec::new();
         }
-        let until = if self.finished { "" } else { " before the first bad one" };
+        let until = if self.finished {
+            ""
+        } else {
+            " before the first bad one"
+        };
         let mut checked = vec![
-            format!("the hash of each of {} event(s){until}, recomputed", self.events),
-            "the link of each of them to the one before it, from the first of its session on".to_owned(),
+            format!(
+                "the hash of each of {} event(s){until}, recomputed",
+                self.events
+            ),
+            "the link of each of them to the one before it, from the first of its session on"
+                .to_owned(),
             "their order within each call, approval and hand-off".to_owned(),
         ];
         if source != Source::Stream {
@@ -179,15 +211,26 @@ impl<'e> Run<'e> {
             }
         }
         if self.sealed.opened > 0 {
-            checked.push(format!("the sealed content of {} event(s) against its commitments", self.sealed.opened));
+            checked.push(format!(
+                "the sealed content of {} event(s) against its commitments",
+                self.sealed.opened
+            ));
         }
         let given: [(&str, bool); 3] = [
             ("the given head", self.expectation.head.is_some()),
             ("the given count", self.expectation.count.is_some()),
-            ("that the given hash is in the log", self.expectation.contains.is_some()),
+            (
+                "that the given hash is in the log",
+                self.expectation.contains.is_some(),
+            ),
         ];
         if !failed {
-            checked.extend(given.iter().filter(|(_, given)| *given).map(|(what, _)| (*what).to_owned()));
+            checked.extend(
+                given
+                    .iter()
+                    .filter(|(_, given)| *given)
+                    .map(|(what, _)| (*what).to_owned()),
+            );
         }
         checked
     }
@@ -197,17 +240,20 @@ impl<'e> Run<'e> {
         if !self.finished {
             not_checked.push("everything after the place where the check ended".to_owned());
             if !self.expectation.is_empty() {
-                not_checked.push("what was given to compare with: the check ended before".to_owned());
+                not_checked
+                    .push("what was given to compare with: the check ended before".to_owned());
             }
         }
         if self.expectation.head.is_none() && self.expectation.count.is_none() {
             not_checked.push(
-                "that no event was cut from the end: give --head or --count from your own notes".to_owned(),
+                "that no event was cut from the end: give --head or --count from your own notes"
+                    .to_owned(),
             );
         }
         if self.expectation.head.is_none() {
             not_checked.push(
-                "that the whole history was not written anew: give --head from your own notes".to_owned(),
+                "that the whole history was not written anew: give --head from your own notes"
+                    .to_owned(),
             );
         } else if self.chains.len() > 1 {
             not_checked.push(format!(
@@ -243,48 +289,79 @@ impl<'e> Run<'e> {
         }
         let outside = self.seen.events.saturating_sub(self.events);
         if outside > 0 {
-            not_checked
-                .push(format!("the links and the order of {outside} event(s) outside the selection"));
+            not_checked.push(format!(
+                "the links and the order of {outside} event(s) outside the selection"
+            ));
         }
-        not_checked.push("that the recorded clocks were right, and that tools did what they reported".to_owned());
+        not_checked.push(
+            "that the recorded clocks were right, and that tools did what they reported".to_owned(),
+        );
         not_checked
     }
 }
 
-pub(crate) fn finding(item: &Item<'_>, problem: Problem) -> Finding {
-    let event = countersign_event::Line::read(item.text)
-        .ok()
-        .map(|line| (line.tenant_id.into_owned(), line.session_id.into_owned(), line.seq));
-    Finding { place: Some(item.place), event, problem }
+/// Whole lines of a stream.
+struct Block {
+    text: Vec<u8>,
+    /// Whether the next line is longer than any event.
+    cut: bool,
 }
 
-/// Reads whole lines until a block is full. `true` when the next line is longer than any event.
-fn read_block(source: &mut impl BufRead, block: &mut Vec<u8>) -> io::Result<bool> {
-    block.clear();
-    while block.len() < BLOCK {
-        let start = block.len();
-        let read = source.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', block)?;
-        if read > MAX_LINE && block.last() != Some(&b'\n') {
-            block.truncate(start);
-            return Ok(true);
+impl Block {
+    /// The next block, in the memory of another.
+    fn read(source: &mut impl BufRead, spare: Option<Self>) -> io::Result<Option<Self>> {
+        let mut text = spare.map_or_else(Vec::new, |block| block.text);
+        text.clear();
+        source.by_ref().take(BLOCK as u64).read_to_end(&mut text)?;
+        let last_line = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+        let begun = text.len() - last_line;
+        if begun > 0 {
+            let rest = (MAX_LINE + 1).saturating_sub(begun);
+            source
+                .by_ref()
+                .take(rest as u64)
+                .read_until(b'\n', &mut text)?;
         }
-        if read == 0 {
-            break;
+        let cut = text.len() - last_line > MAX_LINE && text.last() != Some(&b'\n');
+        if cut {
+            text.truncate(last_line);
         }
+        Ok((cut || !text.is_empty()).then_some(Self { text, cut }))
     }
-    Ok(false)
+}
+
+impl Batch for Block {
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        lines(&self.text).map(|text| Item { text, stored: None })
+    }
+
+    fn is_last(&self) -> bool {
+        self.cut
+    }
+
+    fn end(&self, seen: Progress) -> Option<Finding> {
+        self.cut.then(|| Finding {
+            place: Some(Place::Line(seen.events + 1)),
+            event: None,
+            problem: Problem::TooLong { limit: MAX_LINE },
+        })
+    }
 }
 
 /// The lines of a block, without their ends.
-fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let whole = block.strip_suffix(b"\n").unwrap_or(block);
-    // An empty block has no line; one that is a mere line end has one.
-    let lines = (!block.is_empty()).then(|| whole.split(|byte| *byte == b'\n'));
-    lines.into_iter().flatten()
+fn lines(mut block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (line, rest) = match memchr::memchr(b'\n', block) {
+            Some(end) => (block.get(..end)?, block.get(end + 1..)?),
+            None if block.is_empty() => return None,
+            None => (block, &[][..]),
+        };
+        block = rest;
+        Some(line)
+    })
 }
 
 /// How much is examined at a time.
-const BLOCK: usize = 4 << 20;
+const BLOCK: usize = 256 << 10;
 /// Longer than any event: the largest payload, every character escaped, and two ids.
 const MAX_LINE: usize = 64 << 20;
-

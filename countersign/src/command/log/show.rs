@@ -89,7 +89,7 @@ fn by_hash(prefix: &str, reader: &Reader) -> Result<Stored, Failure> {
 
 fn text(event: &Stored, json: &Json) -> Result<String, Failure> {
     let line = view::read(event)?;
-    let pretty = |member| json.get(member).map(|value| pretty(value, 0));
+    let pretty = |member| json.get(member).map(output::pretty);
     let prev = line
         .prev_hash
         .map_or_else(|| "none".to_owned(), |hash| hash.to_string());
@@ -104,31 +104,6 @@ fn text(event: &Stored, json: &Json) -> Result<String, Failure> {
     ];
     lines.extend(pretty("opened_payload").map(|opened| format!("opened   {opened}")));
     Ok(lines.join("\n"))
-}
-
-fn pretty(value: &Json, depth: usize) -> String {
-    let inner = "  ".repeat(depth + 1);
-    let outer = "  ".repeat(depth);
-    match value {
-        Json::Object(members) if !members.is_empty() => {
-            let lines: Vec<String> = members
-                .iter()
-                .map(|(name, value)| {
-                    format!(
-                        "{inner}{}: {}",
-                        compact(&Json::from(name)),
-                        pretty(value, depth + 1)
-                    )
-                })
-                .collect();
-            format!("{{\n{}\n{outer}}}", lines.join(",\n"))
-        }
-        other => compact(other),
-    }
-}
-
-fn compact(value: &Json) -> String {
-    String::from_utf8(value.to_jcs().unwrap_or_default()).unwrap_or_default()
 }
 
 fn no_event(message: String) -> Failure {

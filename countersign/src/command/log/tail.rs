@@ -41,7 +41,10 @@ impl Tail {
             last = last.max(event.id);
             print(&event, format)?;
         }
-        while self.follow {
+        if !self.follow {
+            return Ok(Exit::Done);
+        }
+        loop {
             sleep(POLL);
             let end = reader.last_id()?;
             reader.each(&filter, last, |event| {
@@ -50,7 +53,6 @@ impl Tail {
             })?;
             last = last.max(end);
         }
-        Ok(Exit::Done)
     }
 }
 

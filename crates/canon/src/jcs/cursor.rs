@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use levels::Levels;
 
 use super::scanner::{KeyStart, Scanner};
+use crate::digest::{Digest, Hash};
 use crate::error::{Error, Kind, Reason};
 
 /// Reads text that must be exactly the canonical form of RFC 8785, from left to right, without
@@ -19,6 +20,8 @@ use crate::error::{Error, Kind, Reason};
 pub struct Cursor<'a> {
     scanner: Scanner<'a>,
     levels: Levels,
+    /// Whether the caller knows the text around the values.
+    framed: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -29,6 +32,7 @@ impl<'a> Cursor<'a> {
         Ok(Self {
             scanner,
             levels: Levels::default(),
+            framed: false,
         })
     }
 
@@ -41,6 +45,17 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.scanner.peek()
+    }
+
+    /// Steps over exactly this text: what a format has before, between or after its values, such as
+    /// `,"seq":`. That all of it together is canonical is the caller's knowledge.
+    #[inline]
+    pub fn expect_text(&mut self, text: &str) -> Result<(), Error> {
+        self.framed = true;
+        match self.scanner.skip_text(text) {
+            true => Ok(()),
+            false => Err(self.scanner.unexpected_text(text)),
+        }
     }
 
     /// Enters an object; its keys follow by [`Cursor::next_key`] or [`Cursor::expect_key`].
@@ -93,6 +108,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Reads a string that is a hash; stays where it is if something else is next.
+    #[inline]
+    pub fn hash(&mut self) -> Option<Hash> {
+        self.scanner.hash()
+    }
+
+    /// Reads a string that is a digest; stays where it is if something else is next.
+    #[inline]
+    pub fn digest(&mut self) -> Option<Digest> {
+        self.scanner.digest()
+    }
+
     /// Reads an integer between −(2⁵³−1) and 2⁵³−1.
     #[inline]
     pub fn integer(&mut self) -> Result<i64, Error> {
@@ -123,7 +150,7 @@ impl<'a> Cursor<'a> {
 
     /// Ends the reading: one whole value must have been read, and nothing may follow it.
     pub fn finish(self) -> Result<(), Error> {
-        match (self.is_done(), self.peek()) {
+        match (self.is_done() || self.framed, self.peek()) {
             (true, None) => Ok(()),
             (true, Some(_)) => Err(self.trailing_data()),
             (false, _) => Err(self.scanner.unexpected()),
@@ -164,7 +191,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn is_done(&self) -> bool {
-        self.levels.depth() == 0 && self.offset() > 0
+        self.levels.depth() == 0 && self.offset() > 0 && !self.framed
     }
 
     #[cold]

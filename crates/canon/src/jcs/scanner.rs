@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::num::NonZeroUsize;
 
 use super::{order, short_escape};
+use crate::digest::{Digest, Hash};
 use crate::error::{Deviation, Error, Kind, Reason};
 use crate::number::{self, Literal};
 use crate::pointer;
@@ -51,6 +52,37 @@ impl<'a> Scanner<'a> {
     /// The text from `start` to here.
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes().get(start..self.at).unwrap_or_default()
+    }
+
+    /// Steps over exactly this text, or stays.
+    #[inline]
+    pub(super) fn skip_text(&mut self, text: &str) -> bool {
+        let found = self.from(self.at).starts_with(text.as_bytes());
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    /// Steps over a string that is a hash, or stays.
+    #[inline]
+    pub(super) fn hash(&mut self) -> Option<Hash> {
+        let [b'"', hex @ .., b'"'] = self.from(self.at).first_chunk::<66>()? else {
+            return None;
+        };
+        let hash = Hash::from_hex(hex)?;
+        self.at += 66;
+        Some(hash)
+    }
+
+    /// Steps over a string that is a digest, or stays.
+    #[inline]
+    pub(super) fn digest(&mut self) -> Option<Digest> {
+        let text = self.from(self.at).first_chunk::<73>()?;
+        let [hex @ .., b'"'] = text.strip_prefix(b"\"sha256:")?.first_chunk::<65>()? else {
+            return None;
+        };
+        let hash = Hash::from_hex(hex)?;
+        self.at += 73;
+        Some(hash.to_digest())
     }
 
     /// Any value, inside `depth` containers.
@@ -316,6 +348,28 @@ impl<'a> Scanner<'a> {
         let found = self.key(key).into_owned();
         let expected = expected.map(str::to_owned);
         self.refuse(Reason::UnexpectedKey { found, expected }, key.get() - 1)
+    }
+
+    /// Another text than that of a format stands here.
+    #[cold]
+    pub(super) fn unexpected_text(&mut self, expected: &str) -> Error {
+        let missing = |key: &str, at| self.refuse(Reason::MissingKey(key.to_owned()), at);
+        let key = expected.split('"').nth(1);
+        let found = KeyStart::MIN.saturating_add(self.at + 1);
+        match (self.from(self.at), key) {
+            ([b'}', ..], Some(key)) => missing(key, self.at),
+            ([b'{', b'}', ..], Some(key)) => missing(key, self.at + 1),
+            ([b'{' | b',', b'"', ..], _) if key.is_none_or(|key| self.key(found) != key) => {
+                self.unexpected_key(found, key)
+            }
+            (rest, _) => {
+                let pairs = rest.iter().zip(expected.as_bytes());
+                self.at += pairs
+                    .take_while(|(found, expected)| found == expected)
+                    .count();
+                self.unexpected()
+            }
+        }
     }
 
     #[cold]

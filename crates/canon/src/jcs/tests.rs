@@ -1,4 +1,5 @@
 use super::*;
+use crate::digest::Hash;
 use crate::error::{Deviation, Kind};
 
 fn jcs(text: &str) -> Result<String, Error> {
@@ -258,6 +259,76 @@ fn a_cursor_refuses_what_is_not_expected() {
     );
     let kind = cursor(b"[]").integer().unwrap_err();
     assert_eq!(kind.reason(), &Reason::Expected(Kind::Integer));
+}
+
+#[test]
+fn a_cursor_steps_over_the_text_of_a_format() {
+    let read = |text: &str| -> Result<(String, i64), Error> {
+        let mut cursor = cursor(text.as_bytes());
+        cursor.expect_text(r#"{"name":"#)?;
+        let name = cursor.string()?.into_owned();
+        cursor.expect_text(r#","seq":"#)?;
+        let seq = cursor.integer()?;
+        cursor.expect_text("}")?;
+        cursor.finish()?;
+        Ok((name, seq))
+    };
+    assert_eq!(read(r#"{"name":"a","seq":7}"#), Ok(("a".to_owned(), 7)));
+    for (text, message) in [
+        ("", "unexpected end at the top level (byte 0)"),
+        ("[]", "unexpected `[` at the top level (byte 0)"),
+        ("{}", "missing key `name` at the top level (byte 1)"),
+        (
+            r#"{"seq":7}"#,
+            "unexpected key `seq` instead of `name` at the top level (byte 1)",
+        ),
+        (r#"{"name":"a"}"#, "missing key `seq` at `/name` (byte 11)"),
+        (
+            r#"{"name":"a","s":7}"#,
+            "unexpected key `s` instead of `seq` at the top level (byte 12)",
+        ),
+        (
+            r#"{"name":"a", "seq":7}"#,
+            "not in canonical form: white space at the top level (byte 12)",
+        ),
+        (
+            r#"{"name":"a","seq" :7}"#,
+            "not in canonical form: white space at `/seq` (byte 17)",
+        ),
+        (
+            r#"{"name":"a","\u0073eq":7}"#,
+            "unexpected `\\\\` at the top level (byte 13)",
+        ),
+        (
+            r#"{"name":"a","seq":7,"t":1}"#,
+            "unexpected key `t` at the top level (byte 20)",
+        ),
+        (
+            r#"{"name":"a","seq":7}}"#,
+            "trailing data at the top level (byte 20)",
+        ),
+    ] {
+        assert_eq!(read(text).unwrap_err().to_string(), message, "{text}");
+    }
+}
+
+#[test]
+fn a_cursor_reads_hashes_and_digests() {
+    let hash = Hash::of(b"x");
+    let digest = hash.to_digest();
+    let quoted = |text: &dyn ToString| format!("\"{}\"", text.to_string());
+    assert_eq!(cursor(quoted(&hash).as_bytes()).hash(), Some(hash));
+    assert_eq!(cursor(quoted(&digest).as_bytes()).digest(), Some(digest));
+    let upper = hash.to_string().to_uppercase();
+    let others: [&dyn ToString; 6] = [&"", &upper, &format!("{hash}0"), &"0", &"\\", &"é"];
+    for other in others {
+        let text = quoted(other);
+        let mut cursor = cursor(text.as_bytes());
+        assert_eq!((cursor.hash(), cursor.digest()), (None, None), "{text}");
+        assert_eq!(cursor.offset(), 0);
+    }
+    assert_eq!(cursor(quoted(&digest).as_bytes()).hash(), None);
+    assert_eq!(cursor(quoted(&hash).as_bytes()).digest(), None);
 }
 
 #[test]

@@ -315,7 +315,7 @@ fn sealed() -> Sealed {
 fn with_seal(seal: &str) -> Result<Seal, LineError> {
     let line = String::from_utf8(sealed().line().to_vec()).unwrap();
     let line = line.replacen("\"path\":\"/x\"", &format!("\"sealed\":{seal}"), 1);
-    Line::read(line.as_bytes()).unwrap().seal.unwrap().read()
+    Line::read(line.as_bytes())?.seal.unwrap().read()
 }
 
 fn refused(text: &[u8]) {

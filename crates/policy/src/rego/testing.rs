@@ -9,7 +9,7 @@ mod outline;
 
 pub use cases::{Case, CaseError, cases};
 pub use fault::Fault;
-pub use outline::{Outline, Rule, outline};
+pub use outline::{Outline, Rule, outline, unknown_calls};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub fn run(
     }
     let tests = outlines
         .iter()
-        .flat_map(|outline| run_file(outline, &mut engine))
+        .flat_map(|outline| run_file(outline, &outlines, &mut engine))
         .collect();
     Ok(Tested {
         tests,
@@ -103,21 +103,24 @@ fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, Bundl
     }
 }
 
-fn run_file(outline: &Outline, engine: &mut Engine) -> Vec<Test> {
-    let tests: Vec<&Rule> = outline.rules.iter().filter(|rule| rule.is_test()).collect();
-    let count = |name: &str| tests.iter().filter(|rule| rule.name == name).count();
+fn run_file(outline: &Outline, all: &[Outline], engine: &mut Engine) -> Vec<Test> {
+    let tests = outline.rules.iter().filter(|rule| rule.is_test());
+    let count = |name: &str| {
+        let together = all.iter().filter(|other| other.package == outline.package);
+        together.flat_map(|other| &other.rules).filter(|rule| rule.name == name).count()
+    };
     let mut failure = |name: &str| match count(name) {
         1 => failure(engine.eval_rule(format!("{}.{name}", outline.package))),
         // Together they would pass if one of them does.
         _ => Some("the name is used more than once".to_owned()),
     };
-    let test = |rule: &&Rule| Test {
+    let test = |rule: &Rule| Test {
         file: outline.file.clone(),
         line: rule.line,
         name: rule.name.clone(),
         failure: failure(&rule.name),
     };
-    tests.iter().map(test).collect()
+    tests.map(test).collect()
 }
 
 fn failure(result: Result<Value, impl ToString>) -> Option<String> {

@@ -1,7 +1,6 @@
 //! What somebody can do who knows the format.
 
 use countersign_canon::{Hash, Json, Limits, Object};
-use countersign_event::Line;
 
 /// The line with its content edited and its own hash computed anew.
 pub(crate) fn forge(line: &[u8], edit: impl FnOnce(&mut Object)) -> Vec<u8> {
@@ -35,6 +34,7 @@ pub(crate) fn relink(lines: &mut [Vec<u8>]) {
             set(event, "seq", seq as u64);
             set(event, "prev_hash", prev_hash);
         });
-        prev_hash = Json::from(Line::read(line).unwrap().hash.to_string());
+        let event = Json::admit(line, &Limits::event()).unwrap();
+        prev_hash = event.get("hash").unwrap().clone();
     }
 }

@@ -79,11 +79,11 @@ fn content_is_no_place_to_hide() {
         other => panic!("{value}: {other}"),
     };
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert_eq!(reason(&deep(129)), Reason::TooDeep { limit: 129 });
-    assert_eq!(reason(&deep(1_000_000)), Reason::TooDeep { limit: 129 });
+    assert_eq!(reason(&deep(129)), Reason::TooDeep { limit: 128 });
+    assert_eq!(reason(&deep(1_000_000)), Reason::TooDeep { limit: 128 });
     assert_eq!(
         reason(&"{\"a\":".repeat(1_000_000)),
-        Reason::TooDeep { limit: 129 }
+        Reason::TooDeep { limit: 128 }
     );
     assert_eq!(
         reason("{\"a\":1,\"a\":1}"),

@@ -1,10 +1,14 @@
 //! What a policy file holds.
 
+use std::collections::BTreeSet;
+
 use countersign_canon::{Json, Limits, Numbers};
 use regorus::Engine;
+use regorus::unstable::BUILTINS;
 
-use super::UNREADABLE;
+use super::{Fault, UNREADABLE};
 use crate::rego::bundle::{BundleError, Source};
+use crate::rego::inspect::FORBIDDEN;
 
 /// The package and the rules of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub struct Outline {
     pub package: String,
     /// Its rules, in their order; one that is defined in several pieces comes several times.
     pub rules: Vec<Rule>,
+    /// The functions that it calls, each with its line.
+    calls: Vec<(String, u64)>,
 }
 
 /// One rule.
@@ -43,6 +49,32 @@ pub fn outline(source: &Source) -> Result<Outline, BundleError> {
         .ok_or_else(|| BundleError::Compile(UNREADABLE.to_owned()))
 }
 
+/// Calls of functions that are neither built in nor defined in one of the files. The engine notices
+/// them only when it gets there. What policies must not call is known, and refused elsewhere.
+pub fn unknown_calls(outlines: &[Outline]) -> Vec<Fault> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let defined: BTreeSet<String> = outlines
+        .iter()
+        .flat_map(|outline| outline.rules.iter().map(|rule| last(&rule.name)))
+        .collect();
+    let is_known = |name: &str| {
+        name == "print"
+            || BUILTINS.contains_key(name)
+            || FORBIDDEN.contains(&name)
+            || defined.contains(&last(name))
+    };
+    let faults = |outline: &Outline| {
+        let calls = outline.calls.iter().filter(|(name, _)| !is_known(name));
+        let fault = |(name, line): &(String, u64)| Fault {
+            file: outline.file.clone(),
+            line: *line,
+            message: format!("there is no function `{name}`"),
+        };
+        calls.map(fault).collect::<Vec<_>>()
+    };
+    outlines.iter().flat_map(faults).collect()
+}
+
 pub(super) fn add(source: &Source, engine: &mut Engine) -> Result<(), BundleError> {
     let added = engine.add_policy(source.name.clone(), source.text.clone());
     added.map(drop).map_err(|error| BundleError::Parse {
@@ -60,12 +92,27 @@ fn read(tree: &str, source: &Source) -> Option<Outline> {
     let tree = Json::admit(tree.as_bytes(), &limits).ok()?;
     let module = tree.as_array()?.first()?.get("ast")?;
     let package = name(module.get("package")?.get("refr")?)?;
-    let rules = module.get("rules")?.as_array()?.iter();
+    let rules = module.get("rules")?;
+    let mut calls = Vec::new();
+    find_calls(rules, &mut calls);
     Some(Outline {
         file: source.name.clone(),
         package: format!("data.{package}"),
-        rules: rules.map(rule).collect::<Option<_>>()?,
+        rules: rules.as_array()?.iter().map(rule).collect::<Option<_>>()?,
+        calls,
     })
+}
+
+fn find_calls(node: &Json, calls: &mut Vec<(String, u64)>) {
+    if let Some(call) = node.get("Call") {
+        let line = call.get("span").and_then(|span| span.get("line")?.as_u64());
+        calls.extend(call.get("fcn").and_then(name).zip(line));
+    }
+    match node {
+        Json::Array(elements) => elements.iter().for_each(|element| find_calls(element, calls)),
+        Json::Object(members) => members.iter().for_each(|(_, value)| find_calls(value, calls)),
+        _ => {}
+    }
 }
 
 fn rule(node: &Json) -> Option<Rule> {

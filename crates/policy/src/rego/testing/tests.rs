@@ -88,6 +88,17 @@ fn outlines_name_packages_and_rules() {
 }
 
 #[test]
+fn calls_of_functions_that_are_not_there_are_found() {
+    let policies = [
+        source("p.rego", "import data.q\nimport data.q.g as h\nf(x) := x\nr if { f(q.g(1)) }\ns := h(1)"),
+        source("q.rego", "g(x) := count([x])\nu if walk(input, [_, _])\nv := missing.thing(1)"),
+    ];
+    let outlines: Vec<Outline> = policies.iter().map(|one| outline(one).unwrap()).collect();
+    let faults: Vec<String> = unknown_calls(&outlines).iter().map(Fault::to_string).collect();
+    assert_eq!(faults, ["p.rego:7: there is no function `h`", "q.rego:5: there is no function `missing.thing`"]);
+}
+
+#[test]
 fn faults_name_their_place() {
     let check = |text: &str, expect: &str| {
         let source = source("dir/x:y.rego", text);

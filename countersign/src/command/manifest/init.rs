@@ -1,0 +1,132 @@
+//! `countersign manifest init`
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use countersign_canon::Json;
+use countersign_policy::manifest::Manifest;
+
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::output::{self, Format, visible};
+
+mod patterns;
+mod proposal;
+mod scan;
+
+use patterns::Severity;
+use scan::{Finding, Scan};
+
+#[derive(Args)]
+#[command(after_help = "\
+Looks through the source files of the folder for risky lines, and proposes a manifest that grants
+little: tools that read and, without a critical finding, writing after approval. It is a start, not a
+judgement: read the findings, and the code.
+
+Never overwrites a manifest.
+
+Examples:
+  countersign manifest init skills/weather
+  countersign manifest init skills/weather --print")]
+pub(crate) struct Init {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Print the manifest instead of writing it
+    #[arg(long)]
+    print: bool,
+}
+
+impl Init {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let path = self.dir.join(FILE);
+        if !self.print && path.symlink_metadata().is_ok() {
+            return Err(exists(&path));
+        }
+        let scan = scan::scan(&self.dir)?;
+        let manifest = proposal::manifest(&self.dir, &scan);
+        let text = proposal::text(&manifest, &scan);
+        // What is proposed must at least be valid.
+        Manifest::read(text.as_bytes())
+            .map_err(|error| Failure::new(Code::Manifest, error.to_string()))?;
+        if !self.print {
+            write(&path, &text)?;
+        }
+        match format {
+            Format::Text if self.print => output::text(text.trim_end())?,
+            Format::Text => output::text(&visible(&summary(&path, &scan)))?,
+            Format::Json => {
+                let written = (!self.print).then_some(path.as_path());
+                output::json(&json(written, manifest, &scan))?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::new(
+            Code::Output,
+            format!("cannot write `{}`: {error}", path.display()),
+        ),
+    })
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::new(Code::Exists, format!("`{}` is there already", path.display()))
+}
+
+fn summary(path: &Path, scan: &Scan) -> String {
+    let mut lines: Vec<String> = scan.findings.iter().map(Finding::to_string).collect();
+    let path = path.display();
+    let not_seen: Vec<&str> = scan.skipped.iter().chain(&scan.cut).map(String::as_str).collect();
+    if !not_seen.is_empty() {
+        lines.push(format!("not looked into: {}", not_seen.join(", ")));
+    }
+    lines.push(format!(
+        "{} finding(s) in {} file(s), {} critical; proposed {}",
+        scan.findings.len(),
+        scan.files,
+        scan.critical(),
+        scan.grant()
+    ));
+    lines.push(format!(
+        "\nnext:\n  countersign manifest validate {path}\n  countersign policy eval --manifest {path} \
+         --tool read_file --args '{{\"path\":\"/workspace/a\"}}'"
+    ));
+    lines.join("\n")
+}
+
+fn json(written: Option<&Path>, manifest: Json, scan: &Scan) -> Json {
+    let findings = scan.findings.iter().map(|finding| {
+        Json::object([
+            ("severity", Json::from(finding.pattern.severity.as_str())),
+            ("name", Json::from(finding.pattern.name)),
+            ("what", Json::from(finding.pattern.what)),
+            ("file", Json::from(finding.file.as_str())),
+            ("line", Json::from(finding.line)),
+        ])
+    });
+    let skipped = scan.skipped.iter().chain(&scan.cut).map(|name| Json::from(name.as_str()));
+    Json::object([
+        (
+            "written",
+            written.map_or(Json::Null, |path| Json::from(path.display().to_string())),
+        ),
+        ("files", Json::from(scan.files)),
+        ("critical", Json::from(scan.critical())),
+        ("findings", Json::Array(findings.collect())),
+        ("not_looked_into", Json::Array(skipped.collect())),
+        ("manifest", manifest),
+    ])
+}
+
+const FILE: &str = "countersign-manifest.yaml";

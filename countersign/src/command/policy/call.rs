@@ -1,0 +1,122 @@
+//! One call, as `eval` and `explain` ask about it.
+
+use clap::Args;
+use countersign_canon::{Json, Object};
+use countersign_policy::capability::{Capability, Judgement};
+use countersign_policy::facts::Action;
+use countersign_policy::whatif::{self, Answer};
+use countersign_policy::Decision;
+
+use crate::command::manifest;
+use crate::errors::{Code, Failure};
+use crate::input;
+
+#[derive(Args)]
+pub(super) struct Call {
+    /// The manifest
+    #[arg(long, value_name = "FILE")]
+    manifest: String,
+    /// The state of the session [default: a session that has done nothing]
+    #[arg(long, value_name = "JSON|FILE")]
+    snapshot: Option<String>,
+    /// The tool
+    #[arg(long, value_name = "NAME")]
+    tool: String,
+    /// Its arguments: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-", default_value = "{}")]
+    args: String,
+    /// The key of the sanitised text that the call carries
+    #[arg(long, value_name = "KEY")]
+    sanitizer_key: Option<String>,
+}
+
+impl Call {
+    pub(super) fn judge(&self) -> Result<Judgement, Failure> {
+        let manifest = manifest::read(&self.manifest)?;
+        let snapshot = self.snapshot()?;
+        let args = input::json_argument(&self.args)?;
+        let action = Action {
+            tool_name: &self.tool,
+            args: &args,
+            sanitizer_key: self.sanitizer_key.as_deref(),
+        };
+        let capability = Capability::new(Some(manifest))
+            .map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
+        whatif::judge(&action, &snapshot, &capability)
+            .map_err(|error| Failure::new(Code::Snapshot, error.to_string()))
+    }
+
+    fn snapshot(&self) -> Result<Json, Failure> {
+        let snapshot = match self.snapshot.as_deref() {
+            None => return Ok(Json::Object(Object::new())),
+            Some(text) if text.trim_start().starts_with('{') => input::json_argument(text)?,
+            Some(path) if path.starts_with('@') => input::json_argument(path)?,
+            Some(path) => input::json_argument(&format!("@{path}"))?,
+        };
+        let names = snapshot.as_object().into_iter().flatten();
+        match names.map(|(name, _)| name).find(|name| !MEMBERS.contains(name)) {
+            // A name that is misspelt would change the answer without a word.
+            Some(unknown) => Err(Failure::new(
+                Code::Snapshot,
+                format!("`{unknown}` is not a member of a snapshot"),
+            )),
+            None => Ok(snapshot),
+        }
+    }
+
+    /// `DENY ✗  read_file: PATH_DENY`
+    pub(super) fn headline(&self, judgement: &Judgement) -> String {
+        let verdict = &judgement.verdict;
+        let mut line = format!(
+            "{}  {}: {}",
+            word(verdict.decision()),
+            self.tool,
+            verdict.reason().unwrap_or_default()
+        );
+        if let Some(message) = verdict.message() {
+            line.push_str(&format!(" ({message})"));
+        }
+        if let Some(constraints) = judgement.constraints {
+            line.push_str(&format!(
+                ", at most {} bytes in {} ms",
+                constraints.max_output_bytes, constraints.timeout_ms
+            ));
+        }
+        line
+    }
+}
+
+/// The verdict for programs.
+pub(super) fn members(judgement: &Judgement) -> Object {
+    let answer = Answer::from(judgement.clone()).to_json();
+    let mut members = answer.into_object().unwrap_or_default();
+    let more = [
+        ("decision", Json::from(judgement.verdict.decision().as_str())),
+        ("irreversible", Json::from(judgement.irreversible)),
+        ("rule", Json::from(judgement.explanation.rule.as_str())),
+    ];
+    for (name, value) in more {
+        members.insert(name.to_owned(), value);
+    }
+    members
+}
+
+fn word(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "ALLOW ✓",
+        Decision::Warn => "WARN ✓",
+        Decision::Transform => "TRANSFORM ✓",
+        Decision::Escalate => "HOLD ⏸",
+        Decision::Deny => "DENY ✗",
+    }
+}
+
+const MEMBERS: [&str; 7] = [
+    "is_tainted",
+    "loop_violation",
+    "model_calls_consumed",
+    "sanitized_keys",
+    "steps_consumed",
+    "tool_calls_consumed",
+    "wall_time_ms",
+];
