@@ -71,6 +71,8 @@ over_budget if input.model_calls >= data.manifest.limits.model_calls
 
 over_budget if input.wall_time_ms >= data.manifest.limits.wall_time_ms
 
+# 4. What counts as a loop was decided when the session was reduced.
+#
 # 5. Untrusted content must not reach a sink unless it was sanitised.
 tainted_sink if {
 	input.sink
@@ -99,13 +101,15 @@ foreign_program if {
 	not data.manifest.programs[program]
 }
 
-# 7. The manifest asks for a human.
+# 7. Paths were compared with the roots before, one by one.
+#
+# 8. The manifest asks for a human.
 needs_approval if {
 	some name in input.names
 	data.manifest.approval[name]
 }
 
-# 8. Nobody has said what the tool does. Manifests of the first schema cannot say it, so there the
+# 9. Nobody has said what the tool does. Manifests of the first schema cannot say it, so there the
 # rules above decide alone.
 side_effect_unknown if {
 	not data.manifest.classic

@@ -87,7 +87,12 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
 #[derive(Args, Clone)]
 pub(crate) struct DataFolder {
     /// The data folder [default: countersign in the user's data folder]
-    #[arg(long = "data", env = "COUNTERSIGN_DATA", hide_env_values = true, value_name = "DIR")]
+    #[arg(
+        long = "data",
+        env = "COUNTERSIGN_DATA",
+        hide_env_values = true,
+        value_name = "DIR"
+    )]
     path: Option<PathBuf>,
 }
 

@@ -102,6 +102,13 @@ impl Failure {
         &self.message
     }
 
+    /// For commands that have done something: the reader may be gone, but the work is not all done
+    /// or not all told.
+    pub(crate) fn loud(mut self) -> Self {
+        self.silent = false;
+        self
+    }
+
     /// Says which line of the input it is about.
     pub(crate) fn at_line(mut self, number: u64) -> Self {
         self.message = format!("line {number}: {}", self.message);
@@ -116,7 +123,8 @@ impl Failure {
         crate::output::stderr(&format!(
             "error[{}]: {}\n\nhint: {}",
             self.code.text(),
-            visible(&self.message),
+            // A message may have several lines of its own; none of them starts where ours do.
+            visible(&self.message).replace('\n', "\n  "),
             self.code.hint()
         ));
         self.code.exit()

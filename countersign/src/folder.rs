@@ -49,7 +49,9 @@ pub(crate) fn walk(folder: &Path, extent: Extent) -> Result<Walked, Failure> {
             let kind = entry.file_type().map_err(failed)?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
-                walked.others.push(format!("{prefix}{}", name.to_string_lossy()));
+                walked
+                    .others
+                    .push(format!("{prefix}{}", name.to_string_lossy()));
                 continue;
             };
             let below = format!("{prefix}{name}");
@@ -89,10 +91,12 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         new.write_all(text)?;
         new.sync_all()
     });
-    written.and_then(|()| fs::rename(&temporary, file)).inspect_err(|_| {
-        // Nobody will look for half a file.
-        let _ = fs::remove_file(&temporary);
-    })
+    written
+        .and_then(|()| fs::rename(&temporary, file))
+        .inspect_err(|_| {
+            // Nobody will look for half a file.
+            let _ = fs::remove_file(&temporary);
+        })
 }
 
 const FETCHED: [&str; 4] = ["__pycache__", "node_modules", "target", "vendor"];

@@ -13,7 +13,10 @@ const CASES: &str = "../corpus/policy/decide.json";
 fn every_case_as_lines() {
     let cases = cases();
     assert!(cases.len() >= 39);
-    let lines: Vec<String> = cases.iter().map(|case| text(case.get("request").unwrap())).collect();
+    let lines: Vec<String> = cases
+        .iter()
+        .map(|case| text(case.get("request").unwrap()))
+        .collect();
     for arguments in [["decide", "-"], ["decide", "--lines"]] {
         let output = policy(&arguments, &lines.join("\n"));
         assert_eq!(output.status.code(), Some(0));
@@ -24,7 +27,10 @@ fn every_case_as_lines() {
 #[test]
 fn every_case_as_an_array() {
     let cases = cases();
-    let requests = cases.iter().map(|case| case.get("request").unwrap().clone()).collect();
+    let requests = cases
+        .iter()
+        .map(|case| case.get("request").unwrap().clone())
+        .collect();
     let output = policy(&["decide"], &text(&Json::Array(requests)));
     assert_eq!(output.status.code(), Some(0));
     compare(&cases, &output);
@@ -37,7 +43,10 @@ fn one_case_has_an_exit_code() {
         let request = text(case.get("request").unwrap()).replacen('{', "{\n", 1);
         let output = policy(&["decide"], &request);
         compare(std::slice::from_ref(&case), &output);
-        let code = match answers(&output).first().and_then(|answer| answer.get("outcome")?.as_str()) {
+        let code = match answers(&output)
+            .first()
+            .and_then(|answer| answer.get("outcome")?.as_str())
+        {
             Some("allow") => 0,
             Some("require_approval") => 4,
             _ => 2,
@@ -68,7 +77,13 @@ fn answers_come_at_once() {
     let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
     for _ in 0..3 {
         questions.write_all(b"{}\n").unwrap();
-        assert!(answers.next().unwrap().unwrap().contains("PERMISSION_UNDECLARED"));
+        assert!(
+            answers
+                .next()
+                .unwrap()
+                .unwrap()
+                .contains("PERMISSION_UNDECLARED")
+        );
     }
     drop(questions);
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -78,8 +93,16 @@ fn answers_come_at_once() {
 #[test]
 fn the_built_in_rules_pass_their_tests() {
     let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../policies");
-    let output = policy(&["test", policies.to_str().unwrap(), "--threshold", "100"], "");
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = policy(
+        &["test", policies.to_str().unwrap(), "--threshold", "100"],
+        "",
+    );
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 fn cases() -> Vec<Json> {
@@ -90,7 +113,12 @@ fn cases() -> Vec<Json> {
 
 fn compare(cases: &[Json], output: &Output) {
     let answers = answers(output);
-    assert_eq!(answers.len(), cases.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        answers.len(),
+        cases.len(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     for (case, answer) in cases.iter().zip(&answers) {
         for (name, expected) in case.get("expect").unwrap().as_object().unwrap() {
             match name {

@@ -21,7 +21,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
     ("store", &["canon", "event", "vault"]),
-    ("engine", &["canon", "event", "policy", "session", "store", "vault"]),
+    (
+        "engine",
+        &["canon", "event", "policy", "session", "store", "vault"],
+    ),
     ("verify", &["canon", "event"]),
     ("benches", &["canon", "event", "store", "vault", "verify"]),
     (

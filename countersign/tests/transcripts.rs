@@ -97,7 +97,9 @@ struct Step {
 
 impl Step {
     fn run(&self, folder: &Path) -> Vec<String> {
-        let binary = Path::new(env!("CARGO_BIN_EXE_countersign")).parent().unwrap();
+        let binary = Path::new(env!("CARGO_BIN_EXE_countersign"))
+            .parent()
+            .unwrap();
         let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
         let output = Command::new("sh")
             .args(["-c", &format!("exec 2>&1\n{}", self.command)])
@@ -110,7 +112,10 @@ impl Step {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let text = text.replace(&folder.display().to_string(), "[DIR]");
-        let mut seen: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+        let mut seen: Vec<String> = text
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
         match output.status.code() {
             Some(0) => {}
             code => seen.insert(0, format!("? {}", code.unwrap_or(-1))),
@@ -119,7 +124,11 @@ impl Step {
     }
 
     fn blessed(&self, seen: &[String]) -> String {
-        let lines = if matches(&self.expected, seen) { self.expected.as_slice() } else { seen };
+        let lines = if matches(&self.expected, seen) {
+            self.expected.as_slice()
+        } else {
+            seen
+        };
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         format!("{}{lines}", self.source)
     }
@@ -154,7 +163,9 @@ fn steps(body: &[&str]) -> Vec<Step> {
             });
             continue;
         }
-        let step = steps.last_mut().unwrap_or_else(|| panic!("output before a command: {line}"));
+        let step = steps
+            .last_mut()
+            .unwrap_or_else(|| panic!("output before a command: {line}"));
         match line.strip_prefix("> ") {
             Some(more) if step.expected.is_empty() => {
                 step.source.push_str(&format!("{line}\n"));
@@ -168,7 +179,10 @@ fn steps(body: &[&str]) -> Vec<Step> {
 
 fn matches(expected: &[String], seen: &[String]) -> bool {
     expected.len() == seen.len()
-        && expected.iter().zip(seen).all(|(pattern, line)| matches_line(pattern, line))
+        && expected
+            .iter()
+            .zip(seen)
+            .all(|(pattern, line)| matches_line(pattern, line))
 }
 
 fn matches_line(pattern: &str, line: &str) -> bool {
@@ -200,5 +214,8 @@ fn markdown(folder: &str) -> Vec<PathBuf> {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
 }

@@ -1,6 +1,10 @@
 //! The canonical forms as the final program computes them, with whatever features its other
 //! dependencies have switched on.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may stop at once")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -14,17 +18,28 @@ fn the_program_gives_the_canonical_form_of_every_vector() {
     let vectors = cases("canonical_json_python_v1");
     assert!(vectors.len() > 30);
     let member = |name: &str| -> Vec<String> {
-        vectors.iter().map(|case| case.get(name).unwrap().as_str().unwrap().to_owned()).collect()
+        vectors
+            .iter()
+            .map(|case| case.get(name).unwrap().as_str().unwrap().to_owned())
+            .collect()
     };
     let input = member("input_json").join("\n");
-    assert_eq!(lines(canon(&["--form", "ascii", "--lines"], &input)), member("canon"));
-    assert_eq!(lines(canon(&["--form", "ascii", "--lines", "--hash"], &input)), member("sha256"));
+    assert_eq!(
+        lines(canon(&["--form", "ascii", "--lines"], &input)),
+        member("canon")
+    );
+    assert_eq!(
+        lines(canon(&["--form", "ascii", "--lines", "--hash"], &input)),
+        member("sha256")
+    );
 }
 
 #[test]
 fn the_program_refuses_what_it_must() {
     let accepted_elsewhere = cases("reference_accepts_but_ours_should_reject");
-    let refused = accepted_elsewhere.iter().map(|case| case.get("input_json").unwrap().clone());
+    let refused = accepted_elsewhere
+        .iter()
+        .map(|case| case.get("input_json").unwrap().clone());
     for text in refused.chain(cases("must_reject_syntax")) {
         let text = text.as_str().unwrap().to_owned();
         for form in ["ascii", "jcs"] {
@@ -58,11 +73,24 @@ fn canon(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     child.wait_with_output().unwrap()
 }
 
 fn lines(output: Output) -> Vec<String> {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }

@@ -68,7 +68,9 @@ fn yaml(manifest: &Json) -> String {
 }
 
 fn place(name: &str) -> Option<usize> {
-    ["schema", "name", "version", "publisher"].iter().position(|known| *known == name)
+    ["schema", "name", "version", "publisher"]
+        .iter()
+        .position(|known| *known == name)
 }
 
 /// One byte more than a manifest may have, so that it is the reader who refuses it.

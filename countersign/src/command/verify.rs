@@ -18,7 +18,7 @@ use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{self, Format, Table, short, visible};
+use crate::output::{self, Format, Table, inline, short};
 
 mod opener;
 
@@ -80,8 +80,12 @@ impl Verify {
                 (path, report)
             }
         };
-        print(&name, &report, format)?;
-        Ok(outcome(&report))
+        let printed = print(&name, &report, format);
+        // FAIL-CLOSED: a reader that went away does not make a bad log a good one.
+        match report.is_good() {
+            true => printed.map(|()| Exit::Done),
+            false => Ok(outcome(&report)),
+        }
     }
 
     fn target(&self) -> Result<Target, Failure> {
@@ -112,7 +116,17 @@ pub(crate) fn verify_folder(
 ) -> Result<Report, Failure> {
     // Gives a precise error for a folder that holds no log.
     let reader = Reader::open(folder)?;
-    let opener = folder.master_key().exists().then(|| KeyOpener::new(reader));
+    let opener = match reader.check_keys() {
+        Ok(()) => Some(KeyOpener::new(reader)),
+        // What the key file could open stays on the list of what was not checked.
+        Err(error) => {
+            output::stderr(&format!(
+                "warning: no sealed content can be checked: {}",
+                inline(&error.to_string())
+            ));
+            None
+        }
+    };
     let opener = opener
         .as_ref()
         .map(|opener| opener as &dyn countersign_verify::Opener);
@@ -152,9 +166,11 @@ fn verify_database(
 
 fn is_database(path: &Path) -> bool {
     let mut magic = [0; SQLITE_MAGIC.len()];
-    File::open(path)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok()
+    // A pipe must not be read twice.
+    path.is_file()
+        && File::open(path)
+            .and_then(|mut file| file.read_exact(&mut magic))
+            .is_ok()
         && &magic == SQLITE_MAGIC
 }
 
@@ -235,14 +251,14 @@ pub(crate) fn text(name: &str, report: &Report) -> String {
         lines.push(format!(
             "\nfirst bad event: {}\n  {}",
             whereabouts(finding),
-            finding.problem
+            inline(&finding.problem.to_string())
         ));
     }
     lines.push("\nchecked:".to_owned());
     lines.extend(report.checked.iter().map(|what| format!("  ✓ {what}")));
     lines.push("not checked:".to_owned());
     lines.extend(report.not_checked.iter().map(|what| format!("  – {what}")));
-    let mut shown = visible(&lines.join("\n"));
+    let mut shown = lines.join("\n");
     if !report.sessions.is_empty() {
         shown.push_str("\n\n");
         shown.push_str(&sessions(report).text());
@@ -263,7 +279,8 @@ fn headline(name: &str, report: &Report) -> String {
         "FAILED ✗"
     };
     format!(
-        "{word}  {name}: {} good event(s) in {} session(s)",
+        "{word}  {}: {} good event(s) in {} session(s)",
+        inline(name),
         report.events,
         report.sessions.len()
     )
@@ -273,7 +290,9 @@ fn whereabouts(finding: &Finding) -> String {
     let mut parts: Vec<String> = finding.place.iter().map(Place::to_string).collect();
     if let Some((tenant, session, seq)) = &finding.event {
         parts.push(format!(
-            "tenant `{tenant}`, session `{session}`, event {seq}"
+            "tenant `{}`, session `{}`, event {seq}",
+            inline(tenant),
+            inline(session)
         ));
     }
     if parts.is_empty() {

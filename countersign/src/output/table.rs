@@ -1,6 +1,6 @@
 //! Columns that line up.
 
-use super::visible;
+use super::inline;
 
 /// Rows of text; every column is as wide as its widest cell, and the last one is not padded.
 pub(crate) struct Table {
@@ -15,12 +15,8 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(
-            cells
-                .into_iter()
-                .map(|cell| visible(&cell).replace('\n', "⟨U+000A⟩"))
-                .collect(),
-        );
+        self.rows
+            .push(cells.into_iter().map(|cell| inline(&cell)).collect());
     }
 
     pub(crate) fn text(&self) -> String {

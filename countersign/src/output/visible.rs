@@ -26,9 +26,20 @@ fn is_hidden(character: char) -> bool {
             | '\u{e0000}'..='\u{10ffff}')
 }
 
+/// The same for a value inside a line: a line break in it is shown too, so that no value can forge a
+/// line of its own.
+pub(crate) fn inline(text: &str) -> String {
+    visible(text).replace('\n', "⟨U+000A⟩")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{inline, visible};
+
+    #[test]
+    fn a_value_stays_on_its_line() {
+        assert_eq!(inline("x\nVERIFIED ✓"), "x⟨U+000A⟩VERIFIED ✓");
+    }
 
     #[test]
     fn nothing_reaches_the_terminal_unseen() {

@@ -56,7 +56,9 @@ fn scalar(value: &Json) -> String {
 
 fn text(value: &str) -> String {
     let is_plain = value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
-        && value.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
         && !WORDS.contains(&value.to_ascii_lowercase().as_str());
     match is_plain {
         true => value.to_owned(),

@@ -19,7 +19,9 @@ pub struct ClockError;
 
 impl Clock for SystemClock {
     fn now_unix_ms(&self) -> Result<u64, ClockError> {
-        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| ClockError)?;
+        let elapsed = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_err(|_| ClockError)?;
         u64::try_from(elapsed.as_millis()).map_err(|_| ClockError)
     }
 }

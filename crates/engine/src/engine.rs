@@ -59,7 +59,10 @@ impl Engine {
 
     /// Puts other policies in force, between two decisions.
     pub fn replace_policies(&self, policies: Policies) {
-        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policies);
+        *self
+            .policies
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(policies);
     }
 
     /// Decides an action. Whatever comes back is recorded durably first; where recording is what
@@ -142,7 +145,8 @@ impl Engine {
                 result => return result.map_err(Refusal::from),
             }
         }
-        self.try_record(scope, event_type, payload).map_err(Refusal::from)
+        self.try_record(scope, event_type, payload)
+            .map_err(Refusal::from)
     }
 
     fn try_record(
@@ -182,11 +186,7 @@ impl Engine {
 
     /// Takes the state out of its slot: if anything fails on the way, the slot stays empty and the
     /// log is read again.
-    fn hot(
-        &self,
-        slot: &mut Option<Hot>,
-        scope: &countersign_event::Scope,
-    ) -> Result<Hot, Fault> {
+    fn hot(&self, slot: &mut Option<Hot>, scope: &countersign_event::Scope) -> Result<Hot, Fault> {
         match slot.take() {
             Some(hot) => Ok(hot),
             None => rebuild(scope, self.store.reader()),
@@ -213,31 +213,60 @@ fn decide(
         args: &proposal.args,
         sanitizer_key: key,
     };
-    let surroundings = Surroundings { examine: &examine, base: None };
-    let facts = Facts::of(&action, State::of(&view, sanitized), &surroundings, manifest);
+    let surroundings = Surroundings {
+        examine: &examine,
+        base: None,
+    };
+    let facts = Facts::of(
+        &action,
+        State::of(&view, sanitized),
+        &surroundings,
+        manifest,
+    );
     let (mut judgement, opinions) = policies.judge(&facts, &proposal.args, &|| view.to_json());
     let rewritten = match rewrite(proposal, &judgement.verdict) {
         Ok(rewritten) => rewritten,
         Err(fault) => {
-            judgement.verdict = Verdict::new(Decision::Deny, TRANSFORM_MISSING).with_message(fault.to_string());
+            judgement.verdict =
+                Verdict::new(Decision::Deny, TRANSFORM_MISSING).with_message(fault.to_string());
             judgement.constraints = None;
             None
         }
     };
-    let decision = decision_event(proposal, &judgement, &opinions, policies, snapshot_hash.to_string());
+    let decision = decision_event(
+        proposal,
+        &judgement,
+        &opinions,
+        policies,
+        snapshot_hash.to_string(),
+    );
     batch.push(EventType::ToolCallProposed, proposed_event(proposal))?;
     batch.push(EventType::PolicyDecision, decision)?;
     push_consequence(proposal, &judgement, rewritten.as_deref(), batch)?;
-    Ok(Decided { judgement, rewritten })
+    Ok(Decided {
+        judgement,
+        rewritten,
+    })
 }
 
 fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
     let loops = loop_rules(manifest);
     let trusted = |tool: &str| {
-        manifest.and_then(|manifest| manifest.tool(tool)).is_some_and(|tool| tool.trusted_output)
+        manifest
+            .and_then(|manifest| manifest.tool(tool))
+            .is_some_and(|tool| tool.trusted_output)
     };
-    let terms = Terms { loops: &loops, trusted_tools: &trusted };
-    hot.snapshot.view(Some(&Next { call, ts_unix_ms: now }), &terms)
+    let terms = Terms {
+        loops: &loops,
+        trusted_tools: &trusted,
+    };
+    hot.snapshot.view(
+        Some(&Next {
+            call,
+            ts_unix_ms: now,
+        }),
+        &terms,
+    )
 }
 
 fn loop_rules(manifest: Option<&Manifest>) -> LoopRules {
@@ -324,7 +353,10 @@ fn push_consequence(
                 action_digest: Some(digest.to_string()),
                 ..ToolCallAllowed::default()
             };
-            batch.push(EventType::ToolCallAllowed, Payload::ToolCallAllowed(allowed))
+            batch.push(
+                EventType::ToolCallAllowed,
+                Payload::ToolCallAllowed(allowed),
+            )
         }
         Decision::Escalate => Ok(()),
         Decision::Deny => {
@@ -340,8 +372,16 @@ fn push_consequence(
 }
 
 fn answer(proposal: &Proposal<'_>, decided: Decided, decision: Recorded) -> Admission {
-    let Decided { judgement, rewritten } = decided;
-    let Judgement { verdict, constraints, irreversible, explanation } = judgement;
+    let Decided {
+        judgement,
+        rewritten,
+    } = decided;
+    let Judgement {
+        verdict,
+        constraints,
+        irreversible,
+        explanation,
+    } = judgement;
     match (verdict.decision(), constraints) {
         (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints)) => {
             Admission::Permit(Permit {

@@ -38,7 +38,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Folds the recorded events of a session. The same events always give the same state.
 pub(crate) fn rebuild(scope: &Scope, reader: &Reader) -> Result<Hot, Fault> {
-    let mut hot = Hot { snapshot: Snapshot::default(), head: Head::GENESIS };
+    let mut hot = Hot {
+        snapshot: Snapshot::default(),
+        head: Head::GENESIS,
+    };
     let mut key: Option<SessionKey> = None;
     reader.each(&Filter::session(scope), 0, |event| {
         if key.is_none() {
@@ -52,7 +55,9 @@ pub(crate) fn rebuild(scope: &Scope, reader: &Reader) -> Result<Hot, Fault> {
             event_type: line.event_type,
             payload: &payload,
         };
-        hot.snapshot.apply(&fact).map_err(|error| Fault::History(error.to_string()))?;
+        hot.snapshot
+            .apply(&fact)
+            .map_err(|error| Fault::History(error.to_string()))?;
         hot.head = Head::after(line.seq, line.hash);
         Ok::<_, Fault>(())
     })?;
@@ -67,9 +72,9 @@ fn open(
 ) -> Result<Payload, Fault> {
     let unreadable = |error: &dyn ToString| Fault::History(error.to_string());
     let openings = match (ciphertext, key) {
-        (Some(ciphertext), Some(key)) => {
-            key.open(ciphertext, scope).map_err(|error| unreadable(&error))?
-        }
+        (Some(ciphertext), Some(key)) => key
+            .open(ciphertext, scope)
+            .map_err(|error| unreadable(&error))?,
         _ => Vec::new(),
     };
     let payload = joined(line.payload, openings).map_err(|error| unreadable(&error))?;

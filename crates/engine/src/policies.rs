@@ -49,7 +49,11 @@ impl UserPolicy {
         mode: Mode,
     ) -> Result<Self, BundleError> {
         let bundle = Bundle::compile(sources, Value::new_object(), entry)?;
-        Ok(Self { name: name.into(), bundle, mode })
+        Ok(Self {
+            name: name.into(),
+            bundle,
+            mode,
+        })
     }
 
     fn opinion(&self, input: &Value) -> Opinion {
@@ -63,7 +67,11 @@ impl UserPolicy {
         });
         // FAIL-CLOSED: a policy that gives no verdict denies.
         let verdict = verdict.unwrap_or_else(|denied| denied);
-        Opinion { policy: self.name.clone(), mode: self.mode, verdict }
+        Opinion {
+            policy: self.name.clone(),
+            mode: self.mode,
+            verdict,
+        }
     }
 }
 
@@ -71,16 +79,29 @@ impl Policies {
     /// The capability rules alone.
     pub fn new(capability: Capability) -> Self {
         let digest = capability.digest();
-        Self { capability, others: Vec::new(), digest }
+        Self {
+            capability,
+            others: Vec::new(),
+            digest,
+        }
     }
 
     /// Adds a policy.
     #[must_use = "gives the changed policies back"]
     pub fn with(mut self, policy: UserPolicy) -> Self {
-        let mode: &[u8] = if policy.mode == Mode::Enforce { b"enforce" } else { b"shadow" };
+        let mode: &[u8] = if policy.mode == Mode::Enforce {
+            b"enforce"
+        } else {
+            b"shadow"
+        };
         let bundle = policy.bundle.digest();
-        self.digest =
-            Digest::of_parts(&[self.digest.as_bytes(), policy.name.as_bytes(), b"\0", mode, bundle.as_bytes()]);
+        self.digest = Digest::of_parts(&[
+            self.digest.as_bytes(),
+            policy.name.as_bytes(),
+            b"\0",
+            mode,
+            bundle.as_bytes(),
+        ]);
         self.others.push(policy);
         self
     }
@@ -107,11 +128,24 @@ impl Policies {
             return (judgement, Vec::new());
         }
         let input = to_value(&Json::object([
-            ("action", Json::object([("tool", Json::from(facts.tool.as_str())), ("args", args.clone())])),
+            (
+                "action",
+                Json::object([
+                    ("tool", Json::from(facts.tool.as_str())),
+                    ("args", args.clone()),
+                ]),
+            ),
             ("session", session()),
         ]));
-        let opinions: Vec<Opinion> = self.others.iter().map(|policy| policy.opinion(&input)).collect();
-        for opinion in opinions.iter().filter(|opinion| opinion.mode == Mode::Enforce) {
+        let opinions: Vec<Opinion> = self
+            .others
+            .iter()
+            .map(|policy| policy.opinion(&input))
+            .collect();
+        for opinion in opinions
+            .iter()
+            .filter(|opinion| opinion.mode == Mode::Enforce)
+        {
             judgement.verdict = judgement.verdict.strictest(opinion.verdict.clone());
         }
         (judgement, opinions)

@@ -19,7 +19,14 @@ pub(crate) struct Batch<'s> {
 
 impl<'s> Batch<'s> {
     pub(crate) fn new(store: &'s Store, scope: &'s Scope, ts_unix_ms: u64, hot: &Hot) -> Self {
-        Self { store, scope, ts_unix_ms, snapshot: hot.snapshot.clone(), head: hot.head, last: None }
+        Self {
+            store,
+            scope,
+            ts_unix_ms,
+            snapshot: hot.snapshot.clone(),
+            head: hot.head,
+            last: None,
+        }
     }
 
     /// Puts the next event on its way and folds it into the state.
@@ -30,7 +37,9 @@ impl<'s> Batch<'s> {
             event_type,
             payload: &payload,
         };
-        self.snapshot.apply(&fact).map_err(|error| Fault::History(error.to_string()))?;
+        self.snapshot
+            .apply(&fact)
+            .map_err(|error| Fault::History(error.to_string()))?;
         let draft = Draft {
             scope: self.scope.clone(),
             ts_unix_ms: self.ts_unix_ms,
@@ -46,7 +55,13 @@ impl<'s> Batch<'s> {
     /// The state after the events, and what to wait for. Events of one chain become durable in
     /// their order, so the last one stands for all.
     pub(crate) fn finish(self) -> (Hot, Option<Pending>) {
-        (Hot { snapshot: self.snapshot, head: self.head }, self.last)
+        (
+            Hot {
+                snapshot: self.snapshot,
+                head: self.head,
+            },
+            self.last,
+        )
     }
 }
 

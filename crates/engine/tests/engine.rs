@@ -59,7 +59,12 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let clock = Hands::default();
         let engine = engine(folder.path(), policies, clock.clone());
-        Self { folder, clock, engine, scope: Scope::new("t", "s").unwrap() }
+        Self {
+            folder,
+            clock,
+            engine,
+            scope: Scope::new("t", "s").unwrap(),
+        }
     }
 
     fn restart(mut self) -> Self {
@@ -88,7 +93,10 @@ impl Scene {
             panic!("{call_id} was not permitted");
         };
         let running = self.engine.begin(permit, args.as_bytes()).unwrap();
-        let outcome = Outcome::Result { content: json(result), is_error: false };
+        let outcome = Outcome::Result {
+            content: json(result),
+            is_error: false,
+        };
         let _recorded = self.engine.settle(running, outcome).unwrap();
     }
 
@@ -102,7 +110,9 @@ impl Scene {
 
     fn events(&self) -> Vec<(EventType, Json)> {
         let reader = self.engine.store().reader();
-        let page = reader.page(&Filter::session(&self.scope), None, 1000).unwrap();
+        let page = reader
+            .page(&Filter::session(&self.scope), None, 1000)
+            .unwrap();
         page.events
             .iter()
             .map(|event| {
@@ -142,11 +152,20 @@ fn an_allowed_call_leaves_its_whole_life_in_the_log() {
         ]
     );
     let decision = &events[1].1;
-    for member in ["policy_digest", "snapshot_hash", "policy_ref", "verdict", "constraints"] {
+    for member in [
+        "policy_digest",
+        "snapshot_hash",
+        "policy_ref",
+        "verdict",
+        "constraints",
+    ] {
         assert!(decision.get(member).is_some(), "{member}");
     }
     let digest = Digest::of(br#"{"path":"/a"}"#).to_string();
-    assert_eq!(events[2].1.get("action_digest").and_then(Json::as_str), Some(digest.as_str()));
+    assert_eq!(
+        events[2].1.get("action_digest").and_then(Json::as_str),
+        Some(digest.as_str())
+    );
     scene.verify();
 }
 
@@ -156,9 +175,18 @@ fn other_bytes_than_the_permitted_ones_do_not_begin() {
     let Admission::Permit(permit) = scene.admit("c1", "read_file", r#"{"path":"/a"}"#) else {
         panic!("not permitted");
     };
-    let refused = scene.engine.begin(permit, br#"{"path":"/b"}"#).err().unwrap();
+    let refused = scene
+        .engine
+        .begin(permit, br#"{"path":"/b"}"#)
+        .err()
+        .unwrap();
     assert_eq!(refused.reason(), "runtime_error:bytes_differ");
-    assert!(!scene.events().iter().any(|(event_type, _)| *event_type == EventType::ToolCallExecuted));
+    assert!(
+        !scene
+            .events()
+            .iter()
+            .any(|(event_type, _)| *event_type == EventType::ToolCallExecuted)
+    );
 }
 
 #[test]
@@ -166,7 +194,11 @@ fn denials_and_holds_are_recorded() {
     let scene = Scene::new();
     assert_eq!(scene.reason("c1", "unknown", "{}"), "PERMISSION_UNDECLARED");
     assert_eq!(scene.reason("c2", "deploy", "{}"), "HOLD APPROVAL_REQUIRED");
-    let types: Vec<EventType> = scene.events().into_iter().map(|(event_type, _)| event_type).collect();
+    let types: Vec<EventType> = scene
+        .events()
+        .into_iter()
+        .map(|(event_type, _)| event_type)
+        .collect();
     assert_eq!(
         types,
         [
@@ -183,9 +215,17 @@ fn denials_and_holds_are_recorded() {
 fn a_budget_of_four_allows_four() {
     let scene = Scene::new();
     for number in 0..4 {
-        scene.run(&format!("c{number}"), "read_file", &format!(r#"{{"n":{number}}}"#), &number.to_string());
+        scene.run(
+            &format!("c{number}"),
+            "read_file",
+            &format!(r#"{{"n":{number}}}"#),
+            &number.to_string(),
+        );
     }
-    assert_eq!(scene.reason("c4", "read_file", r#"{"n":4}"#), "BUDGET_EXCEEDED");
+    assert_eq!(
+        scene.reason("c4", "read_file", r#"{"n":4}"#),
+        "BUDGET_EXCEEDED"
+    );
 }
 
 #[test]
@@ -193,11 +233,20 @@ fn taint_loops_and_budgets_survive_a_restart() {
     let scene = Scene::new();
     scene.run("c1", "read_file", r#"{"path":"/a"}"#, r#""evil""#);
     let scene = scene.restart();
-    assert_eq!(scene.reason("c2", "write_file", r#"{"path":"/b"}"#), "TAINTED_TO_HIGH_RISK");
-    assert_eq!(scene.reason("c3", "read_file", r#"{"path":"/a"}"#), "LOOP_DETECTED");
+    assert_eq!(
+        scene.reason("c2", "write_file", r#"{"path":"/b"}"#),
+        "TAINTED_TO_HIGH_RISK"
+    );
+    assert_eq!(
+        scene.reason("c3", "read_file", r#"{"path":"/a"}"#),
+        "LOOP_DETECTED"
+    );
     scene.run("c4", "read_file", r#"{"path":"/c"}"#, r#""more""#);
     let scene = scene.restart();
-    assert_eq!(scene.reason("c5", "read_file", r#"{"path":"/d"}"#), "BUDGET_EXCEEDED");
+    assert_eq!(
+        scene.reason("c5", "read_file", r#"{"path":"/d"}"#),
+        "BUDGET_EXCEEDED"
+    );
     scene.verify();
 }
 
@@ -205,10 +254,16 @@ fn taint_loops_and_budgets_survive_a_restart() {
 fn a_used_call_id_and_an_odd_clock_refuse() {
     let scene = Scene::new();
     assert_eq!(scene.reason("c1", "read_file", "{}"), "PERMIT");
-    assert_eq!(scene.reason("c1", "read_file", r#"{"x":1}"#), "runtime_error:order");
+    assert_eq!(
+        scene.reason("c1", "read_file", r#"{"x":1}"#),
+        "runtime_error:order"
+    );
     assert_eq!(scene.reason("c2", "read_file", r#"{"x":2}"#), "PERMIT");
     scene.clock.0.store(u64::MAX, Ordering::Relaxed);
-    assert_eq!(scene.reason("c3", "read_file", r#"{"x":3}"#), "runtime_error:clock");
+    assert_eq!(
+        scene.reason("c3", "read_file", r#"{"x":3}"#),
+        "runtime_error:clock"
+    );
 }
 
 #[test]
@@ -224,7 +279,12 @@ fn many_threads_in_one_session_get_one_history() {
             threads.spawn(move || {
                 for number in 0..25 {
                     let call = format!("c{thread}-{number}");
-                    scene.run(&call, "read_file", &format!(r#"{{"f":"{call}"}}"#), &format!("\"{call}\""));
+                    scene.run(
+                        &call,
+                        "read_file",
+                        &format!(r#"{{"f":"{call}"}}"#),
+                        &format!("\"{call}\""),
+                    );
                     *permits.lock().unwrap() += 1;
                 }
             });
@@ -239,29 +299,47 @@ fn many_threads_in_one_session_get_one_history() {
 fn two_engines_on_one_folder_agree() {
     let scene = Scene::new();
     let other = engine(scene.folder.path(), policies(), scene.clock.clone());
-    let other = Scene { folder: tempfile::tempdir().unwrap(), clock: scene.clock.clone(), engine: other, scope: scene.scope.clone() };
+    let other = Scene {
+        folder: tempfile::tempdir().unwrap(),
+        clock: scene.clock.clone(),
+        engine: other,
+        scope: scene.scope.clone(),
+    };
     scene.run("c1", "read_file", r#"{"n":1}"#, "1");
     other.run("c2", "read_file", r#"{"n":2}"#, "2");
     scene.run("c3", "read_file", r#"{"n":3}"#, "3");
     other.run("c4", "read_file", r#"{"n":4}"#, "4");
-    assert_eq!(scene.reason("c5", "read_file", r#"{"n":5}"#), "BUDGET_EXCEEDED");
-    assert_eq!(other.reason("c6", "read_file", r#"{"n":6}"#), "BUDGET_EXCEEDED");
+    assert_eq!(
+        scene.reason("c5", "read_file", r#"{"n":5}"#),
+        "BUDGET_EXCEEDED"
+    );
+    assert_eq!(
+        other.reason("c6", "read_file", r#"{"n":6}"#),
+        "BUDGET_EXCEEDED"
+    );
     scene.verify();
 }
 
 fn user_policy(text: &str, mode: Mode) -> UserPolicy {
     let text = format!("package mine\nimport rego.v1\n{text}\n");
-    let source = Source { name: "mine.rego".into(), text };
+    let source = Source {
+        name: "mine.rego".into(),
+        text,
+    };
     UserPolicy::compile("mine", &[source], "data.mine.verdict", mode).unwrap()
 }
 
 #[test]
 fn the_strictest_policy_wins_and_shadows_only_watch() {
-    let deny = r#"verdict := {"decision":"deny","reason":"NO"} if input.action.tool == "read_file""#;
+    let deny =
+        r#"verdict := {"decision":"deny","reason":"NO"} if input.action.tool == "read_file""#;
     let enforced = Scene::with(policies().with(user_policy(deny, Mode::Enforce)));
     assert_eq!(enforced.reason("c1", "read_file", "{}"), "NO");
     // Undefined for other tools: no answer is a denial.
-    assert_eq!(enforced.reason("c2", "poll", "{}"), "runtime_error:policy_undefined");
+    assert_eq!(
+        enforced.reason("c2", "poll", "{}"),
+        "runtime_error:policy_undefined"
+    );
 
     let shadow = Scene::with(policies().with(user_policy(deny, Mode::Shadow)));
     assert_eq!(shadow.reason("c1", "read_file", "{}"), "PERMIT");
@@ -283,7 +361,10 @@ fn a_transform_permits_the_rewritten_bytes_only() {
     assert_eq!(permit.digest(), Digest::of(&rewritten));
     assert!(scene.engine.begin(permit, original.as_bytes()).is_err());
     // Nothing at the place: the action is denied, not passed as it was.
-    assert_eq!(scene.reason("c2", "read_file", r#"{"other":1}"#), "runtime_error:transform_target_missing");
+    assert_eq!(
+        scene.reason("c2", "read_file", r#"{"other":1}"#),
+        "runtime_error:transform_target_missing"
+    );
 }
 
 #[test]
@@ -291,8 +372,13 @@ fn new_policies_are_in_force_from_the_next_decision_on() {
     let scene = Scene::new();
     assert_eq!(scene.reason("c1", "read_file", r#"{"n":1}"#), "PERMIT");
     let manifest = Manifest::partial(&json(r#"{"permissions":{"tools":[]}}"#)).unwrap();
-    scene.engine.replace_policies(Policies::new(Capability::new(Some(manifest)).unwrap()));
-    assert_eq!(scene.reason("c2", "read_file", r#"{"n":2}"#), "PERMISSION_UNDECLARED");
+    scene
+        .engine
+        .replace_policies(Policies::new(Capability::new(Some(manifest)).unwrap()));
+    assert_eq!(
+        scene.reason("c2", "read_file", r#"{"n":2}"#),
+        "PERMISSION_UNDECLARED"
+    );
     let digests: Vec<Json> = scene
         .events()
         .into_iter()

@@ -45,7 +45,10 @@ impl Body {
         if let Some(seal) = seal {
             public.insert(SEALED.to_owned(), seal.into_json());
         }
-        Ok(Self { text: Json::Object(public).to_jcs()?, refs })
+        Ok(Self {
+            text: Json::Object(public).to_jcs()?,
+            refs,
+        })
     }
 
     /// The JCS text.
@@ -75,7 +78,12 @@ impl Seal {
 
 impl Refs<'static> {
     fn of(public: &Object) -> Self {
-        let text = |name| public.get(name).and_then(Json::as_str).map(|id| Cow::Owned(id.to_owned()));
+        let text = |name| {
+            public
+                .get(name)
+                .and_then(Json::as_str)
+                .map(|id| Cow::Owned(id.to_owned()))
+        };
         Self {
             call_id: text("call_id"),
             approval_id: text("approval_id"),

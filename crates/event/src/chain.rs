@@ -42,11 +42,17 @@ pub enum LinkError {
 
 impl Head {
     /// The head of a chain that has no event yet.
-    pub const GENESIS: Self = Self { count: 0, hash: None };
+    pub const GENESIS: Self = Self {
+        count: 0,
+        hash: None,
+    };
 
     /// The head after the event with this number and hash.
     pub fn after(seq: u64, hash: Hash) -> Self {
-        Self { count: seq.saturating_add(1), hash: Some(hash) }
+        Self {
+            count: seq.saturating_add(1),
+            hash: Some(hash),
+        }
     }
 
     /// How many events the chain has; also the next sequence number.
@@ -63,13 +69,23 @@ impl Head {
     pub fn accepts(&self, seq: u64, prev_hash: Option<Hash>) -> Result<(), LinkError> {
         let expected = self.count;
         if seq > expected {
-            return Err(LinkError::Gap { expected, found: seq });
+            return Err(LinkError::Gap {
+                expected,
+                found: seq,
+            });
         }
         if seq < expected {
-            return Err(LinkError::Reused { expected, found: seq });
+            return Err(LinkError::Reused {
+                expected,
+                found: seq,
+            });
         }
         if prev_hash != self.hash {
-            return Err(LinkError::Broken { seq, expected: self.hash, found: prev_hash });
+            return Err(LinkError::Broken {
+                seq,
+                expected: self.hash,
+                found: prev_hash,
+            });
         }
         Ok(())
     }

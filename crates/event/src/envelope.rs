@@ -58,7 +58,14 @@ impl Sealed {
         let hash = Hash::of_parts(&[start, rest]);
         let member = hash_member(&hash);
         line.splice(before..before, member);
-        Ok(Self { event_type, seq, ts_unix_ms, prev_hash: head.hash(), hash, line })
+        Ok(Self {
+            event_type,
+            seq,
+            ts_unix_ms,
+            prev_hash: head.hash(),
+            hash,
+            line,
+        })
     }
 
     /// The JCS form of the whole event, `hash` included: what is stored and exported.
@@ -122,5 +129,9 @@ fn write_rest(line: &mut Vec<u8>, seq: u64, ts: u64, body: &Body, scope: &Scope,
 }
 
 fn hash_member(hash: &Hash) -> impl Iterator<Item = u8> {
-    b"\"hash\":\"".iter().copied().chain(hash.to_hex()).chain(b"\",".iter().copied())
+    b"\"hash\":\""
+        .iter()
+        .copied()
+        .chain(hash.to_hex())
+        .chain(b"\",".iter().copied())
 }

@@ -81,7 +81,10 @@ pub struct Scope {
 impl Scope {
     /// Both ids, checked.
     pub fn new(tenant: impl Into<String>, session: impl Into<String>) -> Result<Self, IdError> {
-        Ok(Self { tenant: TenantId::new(tenant)?, session: SessionId::new(session)? })
+        Ok(Self {
+            tenant: TenantId::new(tenant)?,
+            session: SessionId::new(session)?,
+        })
     }
 }
 
@@ -115,7 +118,10 @@ mod tests {
         assert!(TenantId::new("é".repeat(1024)).is_ok());
         assert_eq!(
             TenantId::new("é".repeat(1025)),
-            Err(IdError::TooLong { kind: "tenant", chars: 1025 })
+            Err(IdError::TooLong {
+                kind: "tenant",
+                chars: 1025
+            })
         );
         assert_eq!(SessionId::new(""), Err(IdError::Empty("session")));
     }

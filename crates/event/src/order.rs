@@ -111,7 +111,8 @@ impl Order {
             EventType::ApprovalRequested => self.request_approval(refs),
             EventType::ApprovalDecided => self.decide_approval(refs),
             EventType::HandoffRequested => {
-                self.handoffs.begin(Handoff::Requested, event_type, refs.context_id.as_deref())
+                self.handoffs
+                    .begin(Handoff::Requested, event_type, refs.context_id.as_deref())
             }
             EventType::HandoffCompleted => self.handoffs.step(
                 &[Handoff::Requested],
@@ -141,7 +142,10 @@ impl Order {
         let event_type = EventType::ApprovalRequested;
         let approval = refs.approval_id.as_deref();
         if let Some(id) = approval.filter(|id| self.approvals.contains_key(*id)) {
-            return Err(OrderError::Reused { event_type, id: id.to_owned() });
+            return Err(OrderError::Reused {
+                event_type,
+                id: id.to_owned(),
+            });
         }
         if let Some(call) = refs.call_id.as_deref() {
             self.tools.step(
@@ -153,7 +157,8 @@ impl Order {
             )?;
         }
         let call = refs.call_id.as_deref().map(Box::from);
-        self.approvals.extend(approval.map(|id| (Box::from(id), call)));
+        self.approvals
+            .extend(approval.map(|id| (Box::from(id), call)));
         self.approvals_requested += 1;
         Ok(())
     }
@@ -220,7 +225,10 @@ struct Calls<S> {
 
 impl<S> Default for Calls<S> {
     fn default() -> Self {
-        Self { named: HashMap::new(), unnamed: HashMap::new() }
+        Self {
+            named: HashMap::new(),
+            unnamed: HashMap::new(),
+        }
     }
 }
 
@@ -233,7 +241,10 @@ impl<S: Copy + Eq + Hash> Calls<S> {
     ) -> Result<(), OrderError> {
         match id.map(|id| self.named.entry(id.into())) {
             Some(Entry::Occupied(used)) => {
-                return Err(OrderError::Reused { event_type, id: used.key().to_string() });
+                return Err(OrderError::Reused {
+                    event_type,
+                    id: used.key().to_string(),
+                });
             }
             Some(Entry::Vacant(free)) => {
                 free.insert(state);
@@ -252,10 +263,16 @@ impl<S: Copy + Eq + Hash> Calls<S> {
         needs: &'static str,
     ) -> Result<(), OrderError> {
         let moved = match id {
-            Some(id) => self.named.get_mut(id).filter(|state| from.contains(state)).map(|state| {
-                *state = to;
-            }),
-            None => self.take_unnamed(from).map(|()| *self.unnamed.entry(to).or_default() += 1),
+            Some(id) => self
+                .named
+                .get_mut(id)
+                .filter(|state| from.contains(state))
+                .map(|state| {
+                    *state = to;
+                }),
+            None => self
+                .take_unnamed(from)
+                .map(|()| *self.unnamed.entry(to).or_default() += 1),
         };
         moved.ok_or_else(|| misplaced(event_type, id, needs))
     }
@@ -269,7 +286,12 @@ impl<S: Copy + Eq + Hash> Calls<S> {
         needs: &'static str,
     ) -> Result<(), OrderError> {
         match id {
-            Some(name) if !self.named.get(name).is_some_and(|state| states.contains(state)) => {
+            Some(name)
+                if !self
+                    .named
+                    .get(name)
+                    .is_some_and(|state| states.contains(state)) =>
+            {
                 Err(misplaced(event_type, id, needs))
             }
             _ => Ok(()),
@@ -288,11 +310,17 @@ impl<S: Copy + Eq + Hash> Calls<S> {
 }
 
 fn misplaced(event_type: EventType, id: Option<&str>, needs: &'static str) -> OrderError {
-    OrderError::Misplaced { event_type, id: id.map(str::to_owned), needs }
+    OrderError::Misplaced {
+        event_type,
+        id: id.map(str::to_owned),
+        needs,
+    }
 }
 
 fn named(id: &Option<String>) -> String {
-    id.as_ref().map(|id| format!(" for `{}`", id.escape_debug())).unwrap_or_default()
+    id.as_ref()
+        .map(|id| format!(" for `{}`", id.escape_debug()))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -260,8 +260,12 @@ impl std::str::FromStr for EventType {
     type Err = UnknownEventType;
 
     fn from_str(text: &str) -> Result<Self, UnknownEventType> {
-        let known = Self::ALL.iter().find(|event_type| event_type.as_str() == text);
-        known.copied().ok_or_else(|| UnknownEventType(text.to_owned()))
+        let known = Self::ALL
+            .iter()
+            .find(|event_type| event_type.as_str() == text);
+        known
+            .copied()
+            .ok_or_else(|| UnknownEventType(text.to_owned()))
     }
 }
 

@@ -6,7 +6,9 @@ use regorus::Value;
 use crate::facts::Facts;
 use crate::manifest::{Approval, Manifest, Schema, SideEffect};
 use crate::matcher::HostPattern;
-use crate::rego::{Bundle, BundleError, EvalError, Machine, NotAdmitted, Source, from_value, object};
+use crate::rego::{
+    Bundle, BundleError, EvalError, Machine, NotAdmitted, Source, from_value, object,
+};
 use crate::{Decision, Verdict};
 
 mod explain;
@@ -52,7 +54,10 @@ impl Capability {
     /// The built-in rules for a manifest, or for none: then every tool is known and nothing is
     /// known about any.
     pub fn new(manifest: Option<Manifest>) -> Result<Self, BundleError> {
-        let rules = Source { name: "capability.rego".to_owned(), text: RULES.to_owned() };
+        let rules = Source {
+            name: "capability.rego".to_owned(),
+            text: RULES.to_owned(),
+        };
         Self::with_rules(rules, manifest)
     }
 
@@ -62,7 +67,12 @@ impl Capability {
         let data = object([("manifest", index(manifest.as_ref()))]);
         let mut bundle = Bundle::compile(std::slice::from_ref(&rules), data, ENTRY)?;
         let admission = bundle.admit_machine(&trials::inputs(manifest.as_ref()));
-        Ok(Self { bundle, manifest, rules, not_admitted: admission.err() })
+        Ok(Self {
+            bundle,
+            manifest,
+            rules,
+            not_admitted: admission.err(),
+        })
     }
 
     /// The verdict about one action.
@@ -101,8 +111,12 @@ impl Capability {
         let answer = self.bundle.evaluate(&facts.to_value())?;
         let malformed = || EvalError::Failed("the rules gave a malformed answer".to_owned());
         let answer = from_value(&answer).ok_or_else(malformed)?;
-        let rule = answer.get("rule").and_then(|rule| rule.as_str()).ok_or_else(malformed)?;
-        let verdict = Verdict::from_policy(&answer).map_err(|error| EvalError::Failed(error.to_string()))?;
+        let rule = answer
+            .get("rule")
+            .and_then(|rule| rule.as_str())
+            .ok_or_else(malformed)?;
+        let verdict =
+            Verdict::from_policy(&answer).map_err(|error| EvalError::Failed(error.to_string()))?;
         Ok((rule.to_owned(), verdict))
     }
 
@@ -119,13 +133,21 @@ impl Capability {
     }
 
     fn constraints(&self) -> Constraints {
-        let budgets = self.manifest.as_ref().map(|manifest| manifest.permissions().budgets);
+        let budgets = self
+            .manifest
+            .as_ref()
+            .map(|manifest| manifest.permissions().budgets);
         let budgets = budgets.unwrap_or_default();
-        Constraints { max_output_bytes: budgets.max_output_bytes, timeout_ms: budgets.timeout_ms }
+        Constraints {
+            max_output_bytes: budgets.max_output_bytes,
+            timeout_ms: budgets.timeout_ms,
+        }
     }
 
     fn is_classic(&self) -> bool {
-        self.manifest.as_ref().is_some_and(|manifest| manifest.schema() == Schema::Aegis)
+        self.manifest
+            .as_ref()
+            .is_some_and(|manifest| manifest.schema() == Schema::Aegis)
     }
 }
 
@@ -160,7 +182,10 @@ pub(crate) fn index(manifest: Option<&Manifest>) -> Value {
         ("tools", members(permissions.tools.keys().cloned())),
         ("hosts", members(hosts)),
         ("host_suffixes", members(suffixes)),
-        ("programs", members(permissions.exec.allowed_bins.iter().cloned())),
+        (
+            "programs",
+            members(permissions.exec.allowed_bins.iter().cloned()),
+        ),
         ("approval", members(listed.chain(marked))),
         ("limits", limits(manifest)),
     ])
@@ -173,7 +198,11 @@ fn limits(manifest: &Manifest) -> Value {
         ("tool_calls", Value::from(budgets.max_tool_calls)),
         ("wall_time_ms", Value::from(budgets.max_wall_time_ms)),
     ];
-    limits.extend(budgets.max_model_calls.map(|limit| ("model_calls", Value::from(limit))));
+    limits.extend(
+        budgets
+            .max_model_calls
+            .map(|limit| ("model_calls", Value::from(limit))),
+    );
     object(limits)
 }
 

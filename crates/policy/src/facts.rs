@@ -102,7 +102,9 @@ impl State {
             tool_calls: view.tool_calls_consumed,
             model_calls: view.model_calls_consumed,
             wall_time_ms: view.wall_time_ms,
-            loop_violation: violation.map(|found| found.kind.as_str().to_owned()).unwrap_or_default(),
+            loop_violation: violation
+                .map(|found| found.kind.as_str().to_owned())
+                .unwrap_or_default(),
             tainted: view.is_tainted,
             sanitized,
         }
@@ -136,12 +138,16 @@ impl Facts {
             programs,
             command_clear,
             paths_outside: paths_outside(action.args, &places, surroundings, manifest),
-            sink: tool.map_or_else(|| is_sink(action.tool_name), |tool| tool.is_sink(action.tool_name)),
+            sink: tool.map_or_else(
+                || is_sink(action.tool_name),
+                |tool| tool.is_sink(action.tool_name),
+            ),
             taint_holds: taint_holds(tool, manifest),
             side_effect: tool.map_or(SideEffect::Unknown, |tool| tool.side_effect),
             irreversible: tool.is_some_and(|tool| tool.irreversible),
-            approval: manifest
-                .map_or(Approval::Unstated, |manifest| manifest.approval(action.tool_name)),
+            approval: manifest.map_or(Approval::Unstated, |manifest| {
+                manifest.approval(action.tool_name)
+            }),
             state,
         }
     }
@@ -152,7 +158,15 @@ impl Facts {
             ("tool", Value::from(self.tool.as_str())),
             ("names", texts(&self.names)),
             ("network", Value::Bool(self.network)),
-            ("hosts", Value::from(self.hosts.iter().map(|host| host_value(host)).collect::<Vec<_>>())),
+            (
+                "hosts",
+                Value::from(
+                    self.hosts
+                        .iter()
+                        .map(|host| host_value(host))
+                        .collect::<Vec<_>>(),
+                ),
+            ),
             ("hosts_clear", Value::Bool(self.hosts_clear)),
             ("exec", Value::Bool(self.exec)),
             ("programs", texts(&self.programs)),
@@ -204,7 +218,10 @@ fn host_value(host: &str) -> Value {
         Ok(host) => parents(&host).map(Value::from).collect(),
         Err(_) => Vec::new(),
     };
-    object([("name", Value::from(host)), ("parents", Value::from(parents))])
+    object([
+        ("name", Value::from(host)),
+        ("parents", Value::from(parents)),
+    ])
 }
 
 /// The programs that would run; `false` where that cannot be told or the arguments do not fit.
@@ -214,8 +231,14 @@ fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Ve
         places => places.iter().map(|place| command_at(place, args)).collect(),
     };
     let patterns = manifest.map(|manifest| &manifest.permissions().exec.arg_patterns);
-    let programs = commands.iter().flat_map(|command| command.binaries().map(str::to_owned)).collect();
-    (programs, commands.iter().all(|command| is_clear(command, patterns)))
+    let programs = commands
+        .iter()
+        .flat_map(|command| command.binaries().map(str::to_owned))
+        .collect();
+    (
+        programs,
+        commands.iter().all(|command| is_clear(command, patterns)),
+    )
 }
 
 /// A declared place holds a program, a command line or a list of words.
@@ -231,9 +254,11 @@ fn is_clear(command: &Command, patterns: Option<&ArgPatterns>) -> bool {
         return false;
     };
     let fits = |run: &Invocation, patterns: &ArgPatterns| {
-        run.arguments().is_some_and(|arguments| patterns.match_whole(&arguments.join(" ")))
+        run.arguments()
+            .is_some_and(|arguments| patterns.match_whole(&arguments.join(" ")))
     };
-    patterns.is_none_or(|patterns| patterns.is_empty() || runs.iter().all(|run| fits(run, patterns)))
+    patterns
+        .is_none_or(|patterns| patterns.is_empty() || runs.iter().all(|run| fits(run, patterns)))
 }
 
 fn paths_outside(
@@ -251,12 +276,19 @@ fn paths_outside(
     let Some(roots) = roots else {
         return Vec::new();
     };
-    let mut given = places.paths.iter().filter_map(|place| place.resolve(args)).peekable();
+    let mut given = places
+        .paths
+        .iter()
+        .filter_map(|place| place.resolve(args))
+        .peekable();
     if given.peek().is_none() {
         // FAIL-CLOSED: it touches files, and does not say which.
         return vec!["(no path)".to_owned()];
     }
-    given.filter(|path| !is_inside(path, roots, surroundings)).map(shown).collect()
+    given
+        .filter(|path| !is_inside(path, roots, surroundings))
+        .map(shown)
+        .collect()
 }
 
 fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>) -> bool {
@@ -268,7 +300,8 @@ fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>)
 }
 
 fn shown(path: &Json) -> String {
-    path.as_str().map_or_else(|| "(not text)".to_owned(), str::to_owned)
+    path.as_str()
+        .map_or_else(|| "(not text)".to_owned(), str::to_owned)
 }
 
 fn taint_holds(tool: Option<&Tool>, manifest: Option<&Manifest>) -> bool {
@@ -279,5 +312,10 @@ fn taint_holds(tool: Option<&Tool>, manifest: Option<&Manifest>) -> bool {
 }
 
 fn texts(texts: &[String]) -> Value {
-    Value::from(texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>())
+    Value::from(
+        texts
+            .iter()
+            .map(|text| Value::from(text.as_str()))
+            .collect::<Vec<_>>(),
+    )
 }

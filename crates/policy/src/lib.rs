@@ -13,6 +13,4 @@ pub mod rego;
 mod verdict;
 pub mod whatif;
 
-pub use verdict::{
-    Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError,
-};
+pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

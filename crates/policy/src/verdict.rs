@@ -68,8 +68,13 @@ pub enum VerdictError {
 
 impl Decision {
     /// Every decision, from the mildest to the strictest.
-    pub const ALL: [Self; 5] =
-        [Self::Allow, Self::Warn, Self::Transform, Self::Escalate, Self::Deny];
+    pub const ALL: [Self; 5] = [
+        Self::Allow,
+        Self::Warn,
+        Self::Transform,
+        Self::Escalate,
+        Self::Deny,
+    ];
 
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -97,7 +102,9 @@ impl Decision {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|decision| decision.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|decision| decision.as_str() == text)
     }
 }
 
@@ -136,9 +143,12 @@ impl Verdict {
             return Err(invalid("it must be an object"));
         };
         if members.contains_key("effects") {
-            return Err(invalid("`effects` is not supported; use the transform decision"));
+            return Err(invalid(
+                "`effects` is not supported; use the transform decision",
+            ));
         }
-        let decision = text(members, "decision")?.ok_or_else(|| invalid("`decision` is missing"))?;
+        let decision =
+            text(members, "decision")?.ok_or_else(|| invalid("`decision` is missing"))?;
         let decision = Decision::parse(&decision)
             .ok_or_else(|| invalid(&format!("`{decision}` is not a decision")))?;
         Ok(Self {
@@ -153,12 +163,20 @@ impl Verdict {
 
     /// The stricter of two verdicts; of two equally strict ones, the first.
     pub fn strictest(self, other: Self) -> Self {
-        if other.decision > self.decision { other } else { self }
+        if other.decision > self.decision {
+            other
+        } else {
+            self
+        }
     }
 
     /// The same verdict, if it is at least this strict; otherwise this decision for its reason.
     pub fn at_least(self, decision: Decision, reason: &str) -> Self {
-        if self.decision >= decision { self } else { Self::new(decision, reason) }
+        if self.decision >= decision {
+            self
+        } else {
+            Self::new(decision, reason)
+        }
     }
 
     /// Words for a person.
@@ -202,9 +220,9 @@ impl Verdict {
 fn reason(members: &Object) -> Result<Option<String>, VerdictError> {
     let reason = text(members, "reason")?;
     match reason {
-        Some(reason) if reason.starts_with(RESERVED) => {
-            Err(invalid("reasons that start with `runtime_error:` are reserved"))
-        }
+        Some(reason) if reason.starts_with(RESERVED) => Err(invalid(
+            "reasons that start with `runtime_error:` are reserved",
+        )),
         reason => Ok(reason),
     }
 }
@@ -215,7 +233,9 @@ fn transform(decision: Decision, members: &Object) -> Result<Option<Transform>, 
         (Decision::Transform, None) => Err(invalid("a transform needs its `transform` object")),
         (Decision::Transform, Some(value)) => read_transform(value).map(Some),
         (_, None) => Ok(None),
-        (_, Some(_)) => Err(invalid("`transform` belongs to the transform decision only")),
+        (_, Some(_)) => Err(invalid(
+            "`transform` belongs to the transform decision only",
+        )),
     }
 }
 
@@ -224,12 +244,17 @@ fn read_transform(value: &Json) -> Result<Transform, VerdictError> {
         .get("path")
         .and_then(Json::as_str)
         .ok_or_else(|| invalid("`transform.path` must be a string"))?;
-    let new = value.get("value").ok_or_else(|| invalid("`transform.value` is missing"))?;
+    let new = value
+        .get("value")
+        .ok_or_else(|| invalid("`transform.value` is missing"))?;
     let path = path.parse::<TargetPath>().map_err(|error| match error {
         TargetError::OtherRoot => VerdictError::TargetForbidden(path.to_owned()),
         error => invalid(&format!("`transform.path`: {error}")),
     })?;
-    Ok(Transform { path, value: new.clone() })
+    Ok(Transform {
+        path,
+        value: new.clone(),
+    })
 }
 
 fn evidence(members: &Object) -> Result<Option<Evidence>, VerdictError> {
@@ -240,9 +265,14 @@ fn evidence(members: &Object) -> Result<Option<Evidence>, VerdictError> {
         return Err(invalid("`evidence` must be an object"));
     };
     // The size is looked at first: nothing of an over-long one is passed on.
-    let size = value.to_jcs().map_err(|error| invalid(&error.to_string()))?.len();
+    let size = value
+        .to_jcs()
+        .map_err(|error| invalid(&error.to_string()))?
+        .len();
     if size > MAX_EVIDENCE_BYTES {
-        return Err(invalid(&format!("`evidence` has more than {MAX_EVIDENCE_BYTES} bytes")));
+        return Err(invalid(&format!(
+            "`evidence` has more than {MAX_EVIDENCE_BYTES} bytes"
+        )));
     }
     Ok(Some(Evidence {
         artefact: text(evidence, "artefact")?,
@@ -256,11 +286,15 @@ fn pointers(evidence: &Object) -> Result<BTreeMap<String, String>, VerdictError>
         Some(Json::Object(members)) => members
             .iter()
             .map(|(name, value)| {
-                let pointer = value.as_str().ok_or_else(|| invalid("a pointer must be a string"))?;
+                let pointer = value
+                    .as_str()
+                    .ok_or_else(|| invalid("a pointer must be a string"))?;
                 Ok((name.to_owned(), pointer.to_owned()))
             })
             .collect(),
-        Some(_) => Err(invalid("`evidence.verification_pointers` must be an object of strings")),
+        Some(_) => Err(invalid(
+            "`evidence.verification_pointers` must be an object of strings",
+        )),
     }
 }
 

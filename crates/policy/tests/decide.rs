@@ -28,7 +28,11 @@ fn every_case_of_the_corpus() {
                 })
             });
         if !fits {
-            let id = case.get("id").and_then(Json::as_str).unwrap_or_default().to_owned();
+            let id = case
+                .get("id")
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned();
             wrong.push(format!("{id}: {answer:?}"));
         }
     }

@@ -25,12 +25,19 @@ pub enum CursorError {
 
 impl Cursor {
     pub(crate) fn new(last_id: u64, filter: &Hash) -> Self {
-        Self { last_id, filter: tag(filter) }
+        Self {
+            last_id,
+            filter: tag(filter),
+        }
     }
 
     /// The last row that was seen, if the cursor belongs to this filter.
     pub(crate) fn last_id(&self, filter: &Hash) -> Result<u64, CursorError> {
-        if self.filter == tag(filter) { Ok(self.last_id) } else { Err(CursorError::OtherFilter) }
+        if self.filter == tag(filter) {
+            Ok(self.last_id)
+        } else {
+            Err(CursorError::OtherFilter)
+        }
     }
 }
 
@@ -51,7 +58,10 @@ impl FromStr for Cursor {
         let (id, filter) = rest.split_first_chunk::<8>().ok_or(CursorError::Form)?;
         let filter = filter.try_into().map_err(|_| CursorError::Form)?;
         match *version {
-            VERSION => Ok(Self { last_id: u64::from_be_bytes(*id), filter }),
+            VERSION => Ok(Self {
+                last_id: u64::from_be_bytes(*id),
+                filter,
+            }),
             _ => Err(CursorError::Form),
         }
     }

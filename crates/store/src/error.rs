@@ -54,7 +54,7 @@ pub enum Error {
     #[error("the master key was replaced meanwhile")]
     Rotated,
     /// The disk is full.
-    #[error("the disk is full: the event was not recorded")]
+    #[error("the disk is full: nothing was recorded")]
     Full,
     /// The database may not be written.
     #[error("the database `{}` cannot be written: it is read-only", .0.display())]
@@ -126,7 +126,10 @@ impl Error {
     }
 
     pub(crate) fn damaged(seq: u64, problem: impl ToString) -> Self {
-        Self::Damaged { seq, problem: problem.to_string() }
+        Self::Damaged {
+            seq,
+            problem: problem.to_string(),
+        }
     }
 }
 
@@ -140,4 +143,3 @@ impl From<rusqlite::Error> for Error {
         }
     }
 }
-

@@ -29,7 +29,11 @@ impl Folder {
     pub(crate) fn frozen_database(&self) -> Option<String> {
         let pending = fs::metadata(self.0.join("log.db-wal")).is_ok_and(|wal| wal.len() > 0);
         let path = self.database();
-        let name = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let name = path
+            .to_str()?
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
         (!pending).then(|| format!("file:{name}?immutable=1"))
     }
 
@@ -43,11 +47,17 @@ impl Folder {
         if self.0.is_dir() {
             return Ok(());
         }
+        let new: Vec<&Path> = self
+            .0
+            .ancestors()
+            .take_while(|folder| !folder.exists())
+            .collect();
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.0)
+        builder.create(&self.0)?;
+        new.into_iter().filter_map(Path::parent).try_for_each(sync)
     }
 
     /// Makes an empty database file, for its owner only, if there is none. SQLite gives its
@@ -66,6 +76,20 @@ impl Folder {
 
     /// Makes the names of new files durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        if cfg!(unix) { fs::File::open(&self.0)?.sync_all() } else { Ok(()) }
+        sync(&self.0)
+    }
+}
+
+/// Makes what was created in a folder durable. An empty path is the current folder.
+fn sync(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    if cfg!(unix) {
+        fs::File::open(folder)?.sync_all()
+    } else {
+        Ok(())
     }
 }

@@ -30,7 +30,23 @@ impl Keys {
         if db.prepare(needed)?.exists([])? && !path.exists() {
             return Err(Error::KeyFileMissing(path));
         }
-        Ok(Self(Mutex::new(Keyring::open_or_create(&path)?)))
+        let keys = Self(Mutex::new(Keyring::open_or_create(&path)?));
+        keys.check_fit(db)?;
+        Ok(keys)
+    }
+
+    /// Whether every session key was wrapped by a master key of the file: a key file of another log,
+    /// or one from before a rotation, must not be used to make new sessions.
+    pub(crate) fn check_fit(&self, db: &Connection) -> Result<(), Error> {
+        match missing_master(&self.lock(), db)? {
+            None => return Ok(()),
+            // Another process may have rotated between the two looks.
+            Some(_) => self.reload()?,
+        }
+        match missing_master(&self.lock(), db)? {
+            None => Ok(()),
+            Some(id) => Err(KeyringError::Missing(id).into()),
+        }
     }
 
     pub(crate) fn open(folder: &Folder) -> Result<Self, Error> {
@@ -89,7 +105,10 @@ impl Keys {
         // Under the write lock again: another process may have rotated since, and its key must stay.
         let _lock = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         keyring.retire(old)?;
-        Ok(Rotation { current: current.clone(), rewrapped })
+        Ok(Rotation {
+            current: current.clone(),
+            rewrapped,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Keyring> {
@@ -99,7 +118,24 @@ impl Keys {
 
 /// A wrapped key from its columns.
 pub(crate) fn wrapped(master: String, bytes: Vec<u8>) -> WrappedKey {
-    WrappedKey { master: KeyId::from_stored(master), bytes }
+    WrappedKey {
+        master: KeyId::from_stored(master),
+        bytes,
+    }
+}
+
+/// A master key that some session needs and the file does not hold.
+fn missing_master(keyring: &Keyring, db: &Connection) -> Result<Option<KeyId>, Error> {
+    let sql = "SELECT DISTINCT master FROM session_keys WHERE erased_unix_ms IS NULL";
+    let mut statement = db.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = KeyId::from_stored(row.get(0)?);
+        if !keyring.ids().any(|known| *known == id) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 fn rewrap(keyring: &Keyring, db: &Connection) -> Result<u64, Error> {

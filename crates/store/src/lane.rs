@@ -109,7 +109,15 @@ pub(crate) fn load(
         return Ok((None, state));
     };
     let (head, order) = read_chain(scope, row, db)?;
-    Ok((Some(row), State { key: Arc::new(key), wrapped: None, head, order }))
+    Ok((
+        Some(row),
+        State {
+            key: Arc::new(key),
+            wrapped: None,
+            head,
+            order,
+        },
+    ))
 }
 
 /// The session's row and its key.
@@ -164,8 +172,12 @@ pub(crate) fn stored_head(scope: &Scope, db: &Connection) -> Result<Head, Error>
 
 pub(crate) fn last_head(session: i64, db: &Connection) -> Result<Head, Error> {
     let last: Option<(i64, Vec<u8>)> = db
-        .prepare_cached("SELECT seq, line FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1")?
-        .query_row([session], |row| Ok((row.get(0)?, row.get_ref(1)?.as_bytes()?.to_vec())))
+        .prepare_cached(
+            "SELECT seq, line FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1",
+        )?
+        .query_row([session], |row| {
+            Ok((row.get(0)?, row.get_ref(1)?.as_bytes()?.to_vec()))
+        })
         .optional()?;
     let Some((seq, text)) = last else {
         return Ok(Head::GENESIS);
@@ -188,12 +200,15 @@ fn read_chain(scope: &Scope, session: i64, db: &Connection) -> Result<(Head, Ord
         let text = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let damaged = |problem: &dyn ToString| Error::damaged(head.count(), problem.to_string());
         let line = Line::read(text).map_err(|error| damaged(&error))?;
-        head.accepts(line.seq, line.prev_hash).map_err(|error| damaged(&error))?;
+        head.accepts(line.seq, line.prev_hash)
+            .map_err(|error| damaged(&error))?;
         check(&line, row.get(0)?).map_err(|problem| damaged(&problem))?;
         if line.tenant_id != scope.tenant.as_str() || line.session_id != scope.session.as_str() {
             return Err(damaged(&"it belongs to another session"));
         }
-        order.admit(line.event_type, &line.refs).map_err(|error| damaged(&error))?;
+        order
+            .admit(line.event_type, &line.refs)
+            .map_err(|error| damaged(&error))?;
         head = Head::after(line.seq, line.hash);
     }
     Ok((head, order))

@@ -19,8 +19,13 @@ pub enum Step {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 5] =
-        [Self::Admitted, Self::Sealed, Self::Queued, Self::Written, Self::Synced];
+    pub const ALL: [Self; 5] = [
+        Self::Admitted,
+        Self::Sealed,
+        Self::Queued,
+        Self::Written,
+        Self::Synced,
+    ];
 }
 
 /// Is told of each step, on the thread that takes it. Meant for counters and crash tests.

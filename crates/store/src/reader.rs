@@ -57,7 +57,10 @@ impl Reader {
     /// Opens a folder that holds a log.
     pub fn open(folder: &Folder) -> Result<Self, Error> {
         let first = schema::open_reader(folder)?;
-        Ok(Self { folder: folder.clone(), idle: Mutex::new(vec![first]) })
+        Ok(Self {
+            folder: folder.clone(),
+            idle: Mutex::new(vec![first]),
+        })
     }
 
     /// One page of at least one event after a cursor. Going from cursor to cursor sees every event once, also
@@ -81,7 +84,10 @@ impl Reader {
             Ok::<_, Error>(Scan::Continue)
         })?;
         let last = events.last().map_or(after, |event| event.id);
-        Ok(Page { events, next: more.then(|| Cursor::new(last, &tag)) })
+        Ok(Page {
+            events,
+            next: more.then(|| Cursor::new(last, &tag)),
+        })
     }
 
     /// Every event of a filter, one at a time, in the order in which they were recorded.
@@ -91,7 +97,9 @@ impl Reader {
         after_id: u64,
         mut visit: impl FnMut(Stored) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.scan(filter, after_id, |event| visit(event).map(|()| Scan::Continue))
+        self.scan(filter, after_id, |event| {
+            visit(event).map(|()| Scan::Continue)
+        })
     }
 
     /// The last events of a filter, oldest first.
@@ -101,7 +109,11 @@ impl Reader {
         self.with(|db| {
             query.run(filter, db, |event| {
                 events.push(event);
-                Ok::<_, Error>(if events.len() < count { Scan::Continue } else { Scan::Stop })
+                Ok::<_, Error>(if events.len() < count {
+                    Scan::Continue
+                } else {
+                    Scan::Stop
+                })
             })
         })?;
         events.truncate(count);
@@ -154,6 +166,12 @@ impl Reader {
         let scope = scope_of(&line)?;
         let key = self.session_key(&scope)?;
         Ok(joined(line.payload, key.open(ciphertext, &scope)?)?)
+    }
+
+    /// Whether the key file is there, may be used, and holds every master key that sessions need.
+    pub fn check_keys(&self) -> Result<(), Error> {
+        let keys = Keys::open(&self.folder)?;
+        self.with(|db| keys.check_fit(db))
     }
 
     /// The data key of a session.
@@ -222,10 +240,18 @@ impl Filter {
 
     /// The part of the filter that the database cannot answer by itself.
     fn matches(&self, line: &Line<'_>) -> bool {
-        self.event_type.is_none_or(|wanted| wanted == line.event_type)
-            && self.since_unix_ms.is_none_or(|since| line.ts_unix_ms >= since)
-            && self.until_unix_ms.is_none_or(|until| line.ts_unix_ms < until)
-            && self.tool_name.as_deref().is_none_or(|tool| tool_name(line).as_deref() == Some(tool))
+        self.event_type
+            .is_none_or(|wanted| wanted == line.event_type)
+            && self
+                .since_unix_ms
+                .is_none_or(|since| line.ts_unix_ms >= since)
+            && self
+                .until_unix_ms
+                .is_none_or(|until| line.ts_unix_ms < until)
+            && self
+                .tool_name
+                .as_deref()
+                .is_none_or(|tool| tool_name(line).as_deref() == Some(tool))
     }
 
     fn reads_lines(&self) -> bool {
@@ -239,7 +265,10 @@ impl Filter {
 /// The tool that an event is about.
 pub(crate) fn tool_name(line: &Line<'_>) -> Option<String> {
     // What is sealed beside it may have made the payload longer than it was.
-    let limits = Limits { max_bytes: usize::MAX, ..Limits::event() };
+    let limits = Limits {
+        max_bytes: usize::MAX,
+        ..Limits::event()
+    };
     let payload = Json::admit(line.payload, &limits).ok()?;
     payload.get("tool_name")?.as_str().map(str::to_owned)
 }
@@ -282,8 +311,14 @@ impl Selection {
         sql.push_str(" WHERE ");
         sql.push_str(condition);
         let sessions = [
-            ("tenant_id", filter.tenant.as_ref().map(|id| id.as_str().to_owned())),
-            ("session_id", filter.session.as_ref().map(|id| id.as_str().to_owned())),
+            (
+                "tenant_id",
+                filter.tenant.as_ref().map(|id| id.as_str().to_owned()),
+            ),
+            (
+                "session_id",
+                filter.session.as_ref().map(|id| id.as_str().to_owned()),
+            ),
         ];
         let mut conditions = Vec::new();
         for (column, id) in sessions {
@@ -309,10 +344,13 @@ impl Selection {
     ) -> Result<(), E> {
         let mut statement = db.prepare_cached(&self.sql).map_err(Error::from)?;
         let parameters: Vec<&dyn ToSql> = self.parameters.iter().map(AsRef::as_ref).collect();
-        let mut rows = statement.query(parameters.as_slice()).map_err(Error::from)?;
+        let mut rows = statement
+            .query(parameters.as_slice())
+            .map_err(Error::from)?;
         while let Some(row) = rows.next().map_err(Error::from)? {
             let event = stored(row).map_err(Error::from)?;
-            if filter.reads_lines() && !filter.matches(&Line::read(&event.line).map_err(Error::from)?)
+            if filter.reads_lines()
+                && !filter.matches(&Line::read(&event.line).map_err(Error::from)?)
             {
                 continue;
             }

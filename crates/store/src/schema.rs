@@ -19,7 +19,10 @@ const MIGRATIONS: &[&str] = &[include_str!("schema/0001_log.sql")];
 
 /// The one connection that writes.
 pub(crate) fn open_writer(folder: &Folder) -> Result<Connection, Error> {
-    let folder_error = |source| Error::Folder { path: folder.path().to_owned(), source };
+    let folder_error = |source| Error::Folder {
+        path: folder.path().to_owned(),
+        source,
+    };
     folder.create().map_err(folder_error)?;
     if !folder.database().exists() {
         folder.create_database().map_err(folder_error)?;
@@ -54,7 +57,9 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
 /// overwritten lives on there. `false` while a reader holds an old state.
 pub(crate) fn empty_wal(db: &Connection, wait: Duration) -> bool {
     let emptied = db.busy_timeout(wait).and_then(|()| {
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        })
     });
     let restored = db.busy_timeout(BUSY_TIMEOUT);
     emptied == Ok(0) && restored.is_ok()
@@ -77,7 +82,34 @@ fn prepare_writer(path: &Path) -> Result<Connection, Error> {
     // SECURITY: an erased key must not live on in unused parts of the file.
     connection.pragma_update(None, "secure_delete", true)?;
     migrate(&mut connection, path)?;
+    refuse_other_schema(&connection, path)?;
     Ok(connection)
+}
+
+/// SECURITY: a trigger that somebody added could swallow or change what is written, so nothing is
+/// written under another schema than the one that the migrations make.
+fn refuse_other_schema(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let expected = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        expected.execute_batch(migration)?;
+    }
+    if objects(connection)? == objects(&expected)? {
+        return Ok(());
+    }
+    let problem = "has tables, indexes or triggers that this program did not make".to_owned();
+    Err(Error::Foreign {
+        path: path.to_owned(),
+        problem,
+    })
+}
+
+/// Everything that the schema holds, but for the statistics of the query planner.
+fn objects(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>, Error> {
+    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'
+               ORDER BY type, name";
+    let mut statement = connection.prepare(sql)?;
+    let objects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(objects.collect::<Result<_, _>>()?)
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
@@ -94,9 +126,15 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
 
 /// How many migrations the file has seen; refuses files that are not ours.
 fn version(connection: &Connection, path: &Path) -> Result<usize, Error> {
-    let foreign = |problem: String| Error::Foreign { path: path.to_owned(), problem };
+    let foreign = |problem: String| Error::Foreign {
+        path: path.to_owned(),
+        problem,
+    };
     if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(foreign(format!("needs SQLite 3.51.3 or newer, this is {}", rusqlite::version())));
+        return Err(foreign(format!(
+            "needs SQLite 3.51.3 or newer, this is {}",
+            rusqlite::version()
+        )));
     }
     let not_a_database = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => foreign("is not a database".to_owned()),

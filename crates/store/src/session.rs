@@ -1,7 +1,7 @@
 //! Listing sessions, and erasing their content.
 
-use countersign_event::{Line, Order, Scope, TenantId};
 use countersign_canon::Hash;
+use countersign_event::{Line, Order, Scope, TenantId};
 use rusqlite::{Connection, TransactionBehavior};
 use std::time::Duration;
 
@@ -38,9 +38,23 @@ pub struct Erasure {
 impl Reader {
     /// Every session, in the order in which they began.
     pub fn sessions(&self, tenant: Option<&TenantId>) -> Result<Vec<SessionSummary>, Error> {
+        self.summaries(tenant.map(TenantId::as_str), None)
+    }
+
+    /// One session.
+    pub fn session(&self, scope: &Scope) -> Result<Option<SessionSummary>, Error> {
+        let found = self.summaries(Some(scope.tenant.as_str()), Some(scope.session.as_str()))?;
+        Ok(found.into_iter().next())
+    }
+
+    fn summaries(
+        &self,
+        tenant: Option<&str>,
+        session: Option<&str>,
+    ) -> Result<Vec<SessionSummary>, Error> {
         self.with(|db| {
             let mut statement = db.prepare_cached(SUMMARY)?;
-            let mut rows = statement.query([tenant.map(TenantId::as_str)])?;
+            let mut rows = statement.query((tenant, session))?;
             let mut sessions = Vec::new();
             while let Some(row) = rows.next()? {
                 let first = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
@@ -54,17 +68,13 @@ impl Reader {
                     first_unix_ms: first.ts_unix_ms,
                     last_unix_ms: last.ts_unix_ms,
                     terminated: ends(&last),
-                    erased_unix_ms: row.get::<_, Option<i64>>(2)?.and_then(|ms| ms.try_into().ok()),
+                    erased_unix_ms: row
+                        .get::<_, Option<i64>>(2)?
+                        .and_then(|ms| ms.try_into().ok()),
                 });
             }
             Ok(sessions)
         })
-    }
-
-    /// One session.
-    pub fn session(&self, scope: &Scope) -> Result<Option<SessionSummary>, Error> {
-        let sessions = self.sessions(Some(&scope.tenant))?;
-        Ok(sessions.into_iter().find(|session| session.scope == *scope))
     }
 
     /// How many events there are of each type, in the order of the types.
@@ -74,14 +84,20 @@ impl Reader {
     ) -> Result<std::collections::BTreeMap<countersign_event::EventType, u64>, Error> {
         let mut counts = std::collections::BTreeMap::new();
         self.each(&Filter::session(scope), 0, |event| {
-            *counts.entry(Line::read(&event.line)?.event_type).or_default() += 1;
+            *counts
+                .entry(Line::read(&event.line)?.event_type)
+                .or_default() += 1;
             Ok::<_, Error>(())
         })?;
         Ok(counts)
     }
 }
 
-pub(crate) fn erase(scope: &Scope, now_unix_ms: u64, db: &mut Connection) -> Result<Erasure, Error> {
+pub(crate) fn erase(
+    scope: &Scope,
+    now_unix_ms: u64,
+    db: &mut Connection,
+) -> Result<Erasure, Error> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (session, wrapped) = crate::lane::find(scope, &transaction)?
         .ok_or_else(|| Error::NoSession(scope.session.as_str().to_owned()))?;
@@ -95,7 +111,9 @@ pub(crate) fn erase(scope: &Scope, now_unix_ms: u64, db: &mut Connection) -> Res
     transaction.commit()?;
     // SECURITY: the write-ahead log still holds the page with the old key; in the database
     // `secure_delete` has overwritten it.
-    Ok(Erasure { complete: schema::empty_wal(db, PATIENCE) })
+    Ok(Erasure {
+        complete: schema::empty_wal(db, PATIENCE),
+    })
 }
 
 fn ends(last: &Line<'_>) -> bool {
@@ -111,4 +129,4 @@ const SUMMARY: &str = "
         (SELECT line FROM events WHERE session = s.id ORDER BY seq LIMIT 1),
         (SELECT line FROM events WHERE session = s.id ORDER BY seq DESC LIMIT 1)
     FROM sessions s LEFT JOIN session_keys k ON k.session = s.id
-    WHERE ?1 IS NULL OR s.tenant_id = ?1 ORDER BY s.id";
+    WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) ORDER BY s.id";

@@ -76,7 +76,10 @@ impl Store {
         let thread = std::thread::Builder::new()
             .name("log-writer".to_owned())
             .spawn(move || writer.run())
-            .map_err(|source| Error::Folder { path: folder.path().to_owned(), source })?;
+            .map_err(|source| Error::Folder {
+                path: folder.path().to_owned(),
+                source,
+            })?;
         Ok(Self {
             reader,
             keys,
@@ -93,7 +96,12 @@ impl Store {
     /// these calls.
     pub fn append(&self, draft: Draft, at: At) -> Result<Pending, Error> {
         self.observe(Step::Admitted);
-        let Draft { scope, ts_unix_ms, event_type, payload } = draft;
+        let Draft {
+            scope,
+            ts_unix_ms,
+            event_type,
+            payload,
+        } = draft;
         let lane = self.lane(&scope)?;
         // Encrypting takes time, so it happens outside the lock.
         let key = Arc::clone(&self.state_at(at, &lane)?.key);
@@ -102,17 +110,30 @@ impl Store {
         let mut state = self.state_at(at, &lane)?;
         if *key != *state.key {
             // The session was made by another process while we encrypted.
-            return Err(Conflict { expected_seq: 0, actual: state.head }.into());
+            return Err(Conflict {
+                expected_seq: 0,
+                actual: state.head,
+            }
+            .into());
         }
         let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, &scope, &state.head)?;
         self.admit(event_type, payload.body.refs(), &lane, &mut state)?;
         self.observe(Step::Sealed);
 
         let head = sealed.head();
-        let wrapped = lane.row().is_none().then(|| state.wrapped.clone()).flatten();
+        let wrapped = lane
+            .row()
+            .is_none()
+            .then(|| state.wrapped.clone())
+            .flatten();
         let (reply, pending) = oneshot::channel();
-        let job =
-            Job { lane: Arc::clone(&lane), sealed, ciphertext: payload.ciphertext, wrapped, reply };
+        let job = Job {
+            lane: Arc::clone(&lane),
+            sealed,
+            ciphertext: payload.ciphertext,
+            wrapped,
+            reply,
+        };
         if let Err(error) = self.send(Command::Append(job)) {
             lane.mark_stale();
             return Err(error);
@@ -120,7 +141,10 @@ impl Store {
         state.head = head;
         drop(state);
         self.observe(Step::Queued);
-        Ok(Pending { answer: pending, head })
+        Ok(Pending {
+            answer: pending,
+            head,
+        })
     }
 
     /// Appends after whatever is the last event, and waits until it is durable. When another
@@ -181,14 +205,21 @@ impl Store {
             At::Head(expected) if expected != state.head => expected,
             _ => return Ok(state),
         };
-        let conflict = |actual| Conflict { expected_seq: expected.count(), actual };
+        let conflict = |actual| Conflict {
+            expected_seq: expected.count(),
+            actual,
+        };
         if state.head.count() > expected.count() {
             // The place is taken, if only by an event that is still on its way.
             return Err(conflict(state.head).into());
         }
         let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
         if stored != expected {
-            let actual = if stored.count() > state.head.count() { stored } else { state.head };
+            let actual = if stored.count() > state.head.count() {
+                stored
+            } else {
+                state.head
+            };
             return Err(conflict(actual).into());
         }
         drop(state);
@@ -217,7 +248,11 @@ impl Store {
         let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
         if stored != state.head && stored.count() >= state.head.count() {
             lane.mark_stale();
-            return Err(Conflict { expected_seq: state.head.count(), actual: stored }.into());
+            return Err(Conflict {
+                expected_seq: state.head.count(),
+                actual: stored,
+            }
+            .into());
         }
         Err(misplaced.into())
     }
@@ -228,19 +263,24 @@ impl Store {
         }
         // Loading reads the database, so it happens outside the lock; if two threads do it at
         // once, the first lane stays.
-        let lane = self.reader.with(|db| Lane::load(scope.clone(), Some(db), &self.keys))?;
+        let lane = self
+            .reader
+            .with(|db| Lane::load(scope.clone(), Some(db), &self.keys))?;
         let mut lanes = self.lanes();
         if lanes.len() >= MAX_LANES {
             // A lane with events on their way is held by them too, and stays.
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
-        Ok(Arc::clone(lanes.entry(scope.clone()).or_insert_with(|| Arc::new(lane))))
+        Ok(Arc::clone(
+            lanes.entry(scope.clone()).or_insert_with(|| Arc::new(lane)),
+        ))
     }
 
     fn state<'l>(&self, lane: &'l Lane) -> Result<MutexGuard<'l, State>, Error> {
         lane.state(|scope| {
             self.keys.reload()?;
-            self.reader.with(|db| lane::load(scope, Some(db), &self.keys))
+            self.reader
+                .with(|db| lane::load(scope, Some(db), &self.keys))
         })
     }
 
@@ -279,7 +319,9 @@ impl Future for Pending {
     type Output = Result<Recorded, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer).poll(context).map(|answer| answer.unwrap_or(Err(Error::Stopped)))
+        Pin::new(&mut self.answer)
+            .poll(context)
+            .map(|answer| answer.unwrap_or(Err(Error::Stopped)))
     }
 }
 

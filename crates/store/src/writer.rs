@@ -84,7 +84,13 @@ impl Writer {
         observer: Option<Observer>,
     ) -> Self {
         // Whoever had the folder before may have been killed before it could clean up.
-        Self { db, commands, heads: Heads::default(), unclean: true, observer }
+        Self {
+            db,
+            commands,
+            heads: Heads::default(),
+            unclean: true,
+            observer,
+        }
     }
 
     /// Works until the last sender is gone and the queue is empty.
@@ -154,16 +160,20 @@ impl Writer {
     }
 
     fn write(&mut self, batch: &[Job]) -> Result<Vec<Result<Recorded, Error>>, Error> {
-        let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.heads.forget_if_others_wrote(&transaction)?;
         let mut rows = HashMap::new();
         let mut outcomes = Vec::with_capacity(batch.len());
         for job in batch {
-            outcomes.push(match append(job, &transaction, &mut self.heads, &mut rows) {
-                // The other sessions of the transaction are not to blame.
-                Err(damaged @ Error::Damaged { .. }) => Err(damaged),
-                outcome => outcome?,
-            });
+            outcomes.push(
+                match append(job, &transaction, &mut self.heads, &mut rows) {
+                    // The other sessions of the transaction are not to blame.
+                    Err(damaged @ Error::Damaged { .. }) => Err(damaged),
+                    outcome => outcome?,
+                },
+            );
         }
         observe(self.observer.as_ref(), Step::Written);
         transaction.commit()?;
@@ -232,13 +242,29 @@ fn append(
     };
     let event = &job.sealed;
     if head.accepts(event.seq(), event.prev_hash()).is_err() {
-        return Ok(Err(Conflict { expected_seq: event.seq(), actual: head }.into()));
+        return Ok(Err(Conflict {
+            expected_seq: event.seq(),
+            actual: head,
+        }
+        .into()));
     }
-    db.prepare_cached("INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((session, event.seq() as i64, Text(event.line()), job.ciphertext.as_deref()))?;
+    // `insert` fails unless exactly one row was added: a trigger that somebody planted must not
+    // swallow an event that is acknowledged then.
+    let id = db
+        .prepare_cached("INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)")?
+        .insert((
+            session,
+            event.seq() as i64,
+            Text(event.line()),
+            job.ciphertext.as_deref(),
+        ))?;
     heads.known.insert(session, event.head());
-    let id = u64::try_from(db.last_insert_rowid()).unwrap_or_default();
-    Ok(Ok(Recorded { id, seq: event.seq(), hash: event.hash() }))
+    let id = u64::try_from(id).unwrap_or_default();
+    Ok(Ok(Recorded {
+        id,
+        seq: event.seq(),
+        hash: event.hash(),
+    }))
 }
 
 fn session_row(
@@ -264,11 +290,17 @@ fn session_row(
 fn insert_session(job: &Job, db: &Connection) -> Result<Result<i64, Error>, Error> {
     let Some(wrapped) = &job.wrapped else {
         // The row that the lane knew is gone: the history was cut behind our back.
-        return Ok(Err(Error::damaged(0, "the session has disappeared from the database")));
+        return Ok(Err(Error::damaged(
+            0,
+            "the session has disappeared from the database",
+        )));
     };
     if job.sealed.seq() > 0 {
         // INVARIANT: a session begins with its first event. This one lost the events before it.
-        let conflict = Conflict { expected_seq: job.sealed.seq(), actual: Head::GENESIS };
+        let conflict = Conflict {
+            expected_seq: job.sealed.seq(),
+            actual: Head::GENESIS,
+        };
         return Ok(Err(conflict.into()));
     }
     let retired = db
@@ -278,11 +310,11 @@ fn insert_session(job: &Job, db: &Connection) -> Result<Result<i64, Error>, Erro
         return Ok(Err(Error::Rotated));
     }
     let scope = &job.lane.scope;
-    db.prepare_cached("INSERT INTO sessions (tenant_id, session_id) VALUES (?1, ?2)")?
-        .execute((scope.tenant.as_str(), scope.session.as_str()))?;
-    let row = db.last_insert_rowid();
+    let row = db
+        .prepare_cached("INSERT INTO sessions (tenant_id, session_id) VALUES (?1, ?2)")?
+        .insert((scope.tenant.as_str(), scope.session.as_str()))?;
     db.prepare_cached("INSERT INTO session_keys (session, master, wrapped) VALUES (?1, ?2, ?3)")?
-        .execute((row, wrapped.master.as_str(), &wrapped.bytes))?;
+        .insert((row, wrapped.master.as_str(), &wrapped.bytes))?;
     Ok(Ok(row))
 }
 

@@ -9,7 +9,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use countersign_canon::{Digest, Json, Limits};
+use countersign_canon::Digest;
+use countersign_canon::jcs::Cursor;
 use countersign_event::Scope;
 use zeroize::Zeroizing;
 
@@ -167,7 +168,8 @@ impl Keyring {
         self.reload()?;
         let current = self.current().cloned();
         let before = self.keys.len();
-        self.keys.retain(|key| !old.contains(&key.id) || Some(&key.id) == current.as_ref());
+        self.keys
+            .retain(|key| !old.contains(&key.id) || Some(&key.id) == current.as_ref());
         if self.keys.len() < before {
             self.save()?;
         }
@@ -285,23 +287,30 @@ pub(crate) fn context(domain: &[u8], scope: &Scope) -> Vec<u8> {
     context
 }
 
+/// The file is read in place: no copy of a key stays behind in memory that is not wiped.
 fn parse(text: &[u8]) -> Option<Vec<MasterKey>> {
-    let file = Json::admit(text, &Limits::event()).ok()?;
-    if file.get("version")?.as_u64()? != 1 {
+    let mut cursor = Cursor::new(text.strip_suffix(b"\n").unwrap_or(text), 2).ok()?;
+    cursor.open_object().ok()?;
+    cursor.expect_key("keys").ok()?;
+    let list = cursor
+        .value()
+        .ok()?
+        .strip_prefix(b"[")?
+        .strip_suffix(b"]")?;
+    cursor.expect_key("version").ok()?;
+    let version = cursor.integer().ok()?;
+    cursor.close_object().ok()?;
+    cursor.finish().ok()?;
+    if version != 1 {
         return None;
     }
-    let keys = file
-        .get("keys")?
-        .as_array()?
-        .iter()
-        .map(parse_key)
-        .collect::<Option<Vec<_>>>()?;
-    (!keys.is_empty()).then_some(keys)
+    list.split(|byte| *byte == b',').map(parse_key).collect()
 }
 
-fn parse_key(key: &Json) -> Option<MasterKey> {
+fn parse_key(quoted: &[u8]) -> Option<MasterKey> {
+    let hex = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut bytes = Zeroizing::new([0; KEY_LEN]);
-    let written = base16ct::lower::decode(key.as_str()?, bytes.as_mut_slice())
+    let written = base16ct::lower::decode(hex, bytes.as_mut_slice())
         .ok()?
         .len();
     (written == KEY_LEN).then(|| MasterKey::new(bytes))

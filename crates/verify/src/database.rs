@@ -2,7 +2,7 @@
 //!
 //! The statements here are written from the documented schema, not shared with the writer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -56,6 +56,9 @@ fn verify(
         return Ok(Some(bad));
     }
     let sessions = sessions(&db)?;
+    if let Some(bad) = same_name_twice(&sessions) {
+        return Ok(Some(bad));
+    }
     let mut statement =
         db.prepare("SELECT id, session, seq, line, sealed FROM events ORDER BY id")?;
     let mut rows = statement.query([])?;
@@ -85,7 +88,29 @@ fn foreign_schema(db: &Connection) -> rusqlite::Result<Option<Finding>> {
             return Ok(Some(unreadable(&format!("`{table}` is not a table"))));
         }
     }
+    let mut statement = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        if !TRIGGERS.contains(&name.as_str()) {
+            return Ok(Some(unreadable(&format!(
+                "`{}` is a foreign trigger",
+                name.escape_debug()
+            ))));
+        }
+    }
     Ok(None)
+}
+
+/// Two rows with one name would show a reader one half of a session.
+fn same_name_twice(sessions: &HashMap<i64, Names>) -> Option<Finding> {
+    let mut seen = HashSet::new();
+    let (tenant, session) = sessions.values().find(|names| !seen.insert(*names))?;
+    Some(Finding {
+        place: None,
+        event: Some((tenant.clone(), session.clone(), 0)),
+        problem: Problem::Column("sessions"),
+    })
 }
 
 /// Readers find events through indexes, which the chain does not cover: an index that lies would
@@ -294,3 +319,15 @@ fn unreadable(why: &str) -> Finding {
 }
 
 const BATCH_BYTES: usize = 256 << 10;
+/// Triggers that belong to a log. Another one could change or swallow what is written later.
+const TRIGGERS: &[&str] = &[
+    "events_keep_content",
+    "events_keep_rows",
+    "sessions_keep_content",
+    "sessions_keep_rows",
+    "sessions_replace_nothing",
+    "session_keys_stay_erased",
+    "session_keys_replace_nothing",
+    "session_keys_stay_with_their_session",
+    "session_keys_keep_rows",
+];

@@ -69,7 +69,7 @@ impl Append {
                 .and_then(Pending::wait)?,
             None => store.record(draft)?,
         };
-        print(&recorded, format)?;
+        print(&recorded, format).map_err(Failure::loud)?;
         Ok(Exit::Done)
     }
 
@@ -78,11 +78,18 @@ impl Append {
         let Some(seq) = self.seq else {
             return Ok(None);
         };
+        let given = self.prev_hash.as_deref().map(parse_hash).transpose()?;
         let Some(before) = seq.checked_sub(1) else {
-            return Ok(Some(Head::GENESIS));
+            return match given {
+                None => Ok(Some(Head::GENESIS)),
+                Some(_) => Err(Failure::new(
+                    Code::Hash,
+                    "the first event has none before it",
+                )),
+            };
         };
-        let prev_hash = match &self.prev_hash {
-            Some(text) => parse_hash(text)?,
+        let prev_hash = match given {
+            Some(hash) => hash,
             // Only the number was given: whatever event has the number before it will do.
             None => match store.reader().session(scope)? {
                 Some(session) if session.events == seq => session.head,
@@ -139,7 +146,7 @@ fn append_batch(
         let recorded = batch_draft(&line, scope)
             .and_then(|draft| Ok(store.record(draft)?))
             .map_err(|failure| failure.at_line(number))?;
-        print(&recorded, format)?;
+        print(&recorded, format).map_err(Failure::loud)?;
     }
     Ok(Exit::Done)
 }
@@ -156,7 +163,9 @@ fn batch_draft(line: &[u8], scope: &Scope) -> Result<Draft, Failure> {
         .remove("type")
         .and_then(Json::into_string)
         .unwrap_or_default();
-    let payload = members.remove("payload").unwrap_or(Json::Null);
+    let payload = members
+        .remove("payload")
+        .ok_or_else(|| Failure::new(Code::Member, "`payload` is missing"))?;
     let ts_unix_ms = match members.remove("ts_unix_ms") {
         None => None,
         Some(ts) => Some(ts.as_u64().ok_or_else(|| {

@@ -39,21 +39,19 @@ impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let filter = self.filter()?;
         let reader = self.data.reader()?;
-        let mut events = 0_u64;
+        if let Some(session) = &self.session {
+            if reader.last(&filter, 1)?.is_empty() {
+                let message = format!("no session `{session}`");
+                return Err(Failure::new(Code::NoSession, message));
+            }
+        }
         let mut out = self.output()?;
         reader.each(&filter, 0, |event| {
-            events += 1;
             out.write_all(&event.line)?;
             Ok::<_, Failure>(out.write_all(b"\n")?)
         })?;
         out.flush()?;
-        match (&self.session, events) {
-            (Some(session), 0) => Err(Failure::new(
-                Code::NoSession,
-                format!("no session `{session}`"),
-            )),
-            _ => Ok(Exit::Done),
-        }
+        Ok(Exit::Done)
     }
 
     fn filter(&self) -> Result<Filter, Failure> {

@@ -9,7 +9,7 @@ use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format, visible};
+use crate::output::{self, Format, inline, visible};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -47,7 +47,7 @@ impl Show {
             }
         }
         match format {
-            Format::Text => output::text(&visible(&text(&event, &json)?))?,
+            Format::Text => output::text(&text(&event, &json)?)?,
             Format::Json => output::json(&json)?,
         }
         Ok(Exit::Done)
@@ -89,14 +89,17 @@ fn by_hash(prefix: &str, reader: &Reader) -> Result<Stored, Failure> {
 
 fn text(event: &Stored, json: &Json) -> Result<String, Failure> {
     let line = view::read(event)?;
-    let pretty = |member| json.get(member).map(output::pretty);
+    let pretty = |member| {
+        json.get(member)
+            .map(|value| visible(&output::pretty(value)))
+    };
     let prev = line
         .prev_hash
         .map_or_else(|| "none".to_owned(), |hash| hash.to_string());
     let mut lines = vec![
         format!("event    {} {}", line.seq, line.event_type),
-        format!("session  {}", line.session_id),
-        format!("tenant   {}", line.tenant_id),
+        format!("session  {}", inline(&line.session_id)),
+        format!("tenant   {}", inline(&line.tenant_id)),
         format!("time     {}", clock::text(line.ts_unix_ms)),
         format!("hash     {}", line.hash),
         format!("follows  {prev}"),

@@ -12,7 +12,7 @@ use super::view;
 use crate::cli::DataFolder;
 use crate::errors::Failure;
 use crate::exit::Exit;
-use crate::output::{self, Format, visible};
+use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -62,11 +62,7 @@ fn print(event: &Stored, format: Format) -> Result<(), Failure> {
             let [session, seq, time, event_type, hash, what] = view::cells(event)?;
             let line = format!("{time}  {session} {seq}  {event_type:<20} {hash}  {what}");
             let mut out = output::stdout();
-            writeln!(
-                out,
-                "{}",
-                visible(line.trim_end()).replace('\n', "⟨U+000A⟩")
-            )?;
+            writeln!(out, "{}", inline(line.trim_end()))?;
             out.flush()?;
         }
         Format::Json => output::json(&view::json(event)?)?,

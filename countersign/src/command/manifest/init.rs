@@ -22,8 +22,8 @@ use scan::{Finding, Scan};
 #[derive(Args)]
 #[command(after_help = "\
 Looks through the source files of the folder for risky lines, and proposes a manifest that grants
-little: tools that read and, without a critical finding, writing after approval. It is a start, not a
-judgement: read the findings, and the code.
+little: tools that read and, without a critical finding, writing after approval. It is a start, and
+no judgement: read the findings, and the code.
 
 Never overwrites a manifest.
 
@@ -81,13 +81,21 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::new(Code::Exists, format!("`{}` is there already", path.display()))
+    Failure::new(
+        Code::Exists,
+        format!("`{}` is there already", path.display()),
+    )
 }
 
 fn summary(path: &Path, scan: &Scan) -> String {
     let mut lines: Vec<String> = scan.findings.iter().map(Finding::to_string).collect();
     let path = path.display();
-    let not_seen: Vec<&str> = scan.skipped.iter().chain(&scan.cut).map(String::as_str).collect();
+    let not_seen: Vec<&str> = scan
+        .skipped
+        .iter()
+        .chain(&scan.cut)
+        .map(String::as_str)
+        .collect();
     if !not_seen.is_empty() {
         lines.push(format!("not looked into: {}", not_seen.join(", ")));
     }
@@ -115,7 +123,11 @@ fn json(written: Option<&Path>, manifest: Json, scan: &Scan) -> Json {
             ("line", Json::from(finding.line)),
         ])
     });
-    let skipped = scan.skipped.iter().chain(&scan.cut).map(|name| Json::from(name.as_str()));
+    let skipped = scan
+        .skipped
+        .iter()
+        .chain(&scan.cut)
+        .map(|name| Json::from(name.as_str()));
     Json::object([
         (
             "written",

@@ -28,7 +28,10 @@ pub(super) fn read(path: &str) -> Result<Publishers, Failure> {
 
 /// The line that lists a publisher.
 pub(super) fn line(name: &str, key: &VerifyingKey) -> String {
-    format!("{PREFIX}{} {name}", base16ct::lower::encode_string(key.as_bytes()))
+    format!(
+        "{PREFIX}{} {name}",
+        base16ct::lower::encode_string(key.as_bytes())
+    )
 }
 
 fn parse(line: &str) -> Option<(&str, VerifyingKey)> {

@@ -68,14 +68,16 @@ impl Sign {
 
     fn write(&self, signed: &Json, out: &str) -> Result<(), Failure> {
         let text = format!("{}\n", self.form(signed));
-        folder::replace(Path::new(out), text.as_bytes()).map_err(|error| {
-            Failure::new(Code::Output, format!("cannot write `{out}`: {error}"))
-        })
+        folder::replace(Path::new(out), text.as_bytes())
+            .map_err(|error| Failure::new(Code::Output, format!("cannot write `{out}`: {error}")))
     }
 
     /// YAML stays YAML, JSON stays JSON.
     fn form(&self, signed: &Json) -> String {
-        let is_json = self.file.as_deref().is_some_and(|file| file.ends_with(".json"));
+        let is_json = self
+            .file
+            .as_deref()
+            .is_some_and(|file| file.ends_with(".json"));
         match is_json {
             true => output::pretty(signed),
             false => super::yaml(signed),

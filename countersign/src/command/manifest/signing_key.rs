@@ -51,7 +51,9 @@ fn parse(text: &[u8]) -> Option<SigningKey> {
     }
     let mut secret = Zeroizing::new([0; 32]);
     let hex = file.get("secret")?.as_str()?;
-    let written = base16ct::lower::decode(hex, secret.as_mut_slice()).ok()?.len();
+    let written = base16ct::lower::decode(hex, secret.as_mut_slice())
+        .ok()?
+        .len();
     (written == secret.len()).then(|| SigningKey::from_bytes(&secret))
 }
 
@@ -61,7 +63,9 @@ fn refuse_exposed(path: &str) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions().mode() & 0o777;
     match mode & 0o077 {
         0 => Ok(()),
-        _ => Err(io::Error::other(format!("other users can read it (mode {mode:03o})"))),
+        _ => Err(io::Error::other(format!(
+            "other users can read it (mode {mode:03o})"
+        ))),
     }
 }
 

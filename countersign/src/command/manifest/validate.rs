@@ -121,7 +121,10 @@ fn json(validated: &Validated<'_>) -> Json {
     Json::object([
         ("file", Json::from(validated.file)),
         ("ok", Json::from(digest.is_some())),
-        ("digest", digest.map_or(Json::Null, |digest| Json::from(digest.to_string()))),
+        (
+            "digest",
+            digest.map_or(Json::Null, |digest| Json::from(digest.to_string())),
+        ),
         ("problems", Json::Array(problems.collect())),
     ])
 }

@@ -61,12 +61,18 @@ struct Report {
 impl Verify {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let manifest = super::read(&self.file)?;
-        let publishers = self.publishers.as_deref().map(publishers::read).transpose()?;
+        let publishers = self
+            .publishers
+            .as_deref()
+            .map(publishers::read)
+            .transpose()?;
         let mut report = Report::default();
         report.checked.push("the manifest is valid".to_owned());
         self.check_files(&manifest, &mut report)?;
         self.check_origin(&manifest, &publishers.unwrap_or_default(), &mut report);
-        report.not_checked.push("what the files do when they run".to_owned());
+        report
+            .not_checked
+            .push("what the files do when they run".to_owned());
         match format {
             Format::Text => output::text(&visible(&report.text(&self.file)))?,
             Format::Json => output::json(&report.json(&manifest))?,
@@ -81,7 +87,10 @@ impl Verify {
     }
 
     fn check_files(&self, manifest: &Manifest, report: &mut Report) -> Result<(), Failure> {
-        let folder = self.dir.clone().unwrap_or_else(|| folder::parent(Path::new(&self.file)));
+        let folder = self
+            .dir
+            .clone()
+            .unwrap_or_else(|| folder::parent(Path::new(&self.file)));
         let walked = folder::walk(&folder, Extent::Whole)?;
         let own = fs::canonicalize(&self.file).ok();
         let mut files = Vec::new();
@@ -93,12 +102,16 @@ impl Verify {
         }
         let names_tree = manifest.integrity().tree_sha256.is_some();
         if names_tree {
-            report.faults.extend(walked.others.iter().map(|other| {
-                format!("`{other}` is not a plain file, so no digest can cover it")
-            }));
+            report.faults.extend(
+                walked.others.iter().map(|other| {
+                    format!("`{other}` is not a plain file, so no digest can cover it")
+                }),
+            );
         }
         match integrity::verify(manifest, files.iter().cloned()) {
-            Err(error) => report.faults.extend(error.faults().iter().map(ToString::to_string)),
+            Err(error) => report
+                .faults
+                .extend(error.faults().iter().map(ToString::to_string)),
             Ok(compared) => {
                 report.note_files(compared.files);
                 report.note_tree(compared.tree, &files);
@@ -106,7 +119,9 @@ impl Verify {
         }
         if !names_tree && !walked.others.is_empty() {
             let others = walked.others.join("`, `");
-            report.not_checked.push(format!("`{others}`: not a plain file"));
+            report
+                .not_checked
+                .push(format!("`{others}`: not a plain file"));
         }
         Ok(())
     }
@@ -119,14 +134,18 @@ impl Verify {
         let publisher = manifest.publisher();
         match manifest.origin(mode, publishers) {
             Ok(Origin::Signed(key)) => {
-                report.checked.push(format!("`{publisher}` signed it, with key {key}"));
+                report
+                    .checked
+                    .push(format!("`{publisher}` signed it, with key {key}"));
             }
             // Nobody has to sign, but what stands there must hold.
             Ok(Origin::Unproven(error @ (SignatureError::Invalid | SignatureError::Form))) => {
                 report.faults.push(error.to_string());
             }
             Ok(Origin::Unproven(error)) => {
-                report.not_checked.push(format!("who published it: {error}"));
+                report
+                    .not_checked
+                    .push(format!("who published it: {error}"));
             }
             Err(error) => report.faults.push(error.to_string()),
         }
@@ -136,15 +155,20 @@ impl Verify {
 impl Report {
     fn note_files(&mut self, files: usize) {
         match files {
-            0 => self.not_checked.push("single files: the manifest lists none".to_owned()),
-            files => self.checked.push(format!("{files} listed file(s) are as listed")),
+            0 => self
+                .not_checked
+                .push("single files: the manifest lists none".to_owned()),
+            files => self
+                .checked
+                .push(format!("{files} listed file(s) are as listed")),
         }
     }
 
     fn note_tree(&mut self, compared: bool, files: &[(String, Digest)]) {
         let count = files.len();
         if compared {
-            self.checked.push(format!("the digest over all {count} file(s) is as named"));
+            self.checked
+                .push(format!("the digest over all {count} file(s) is as named"));
             return;
         }
         let found = integrity::tree(files.iter().cloned());

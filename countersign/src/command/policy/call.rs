@@ -2,10 +2,10 @@
 
 use clap::Args;
 use countersign_canon::{Json, Object};
+use countersign_policy::Decision;
 use countersign_policy::capability::{Capability, Judgement};
 use countersign_policy::facts::Action;
 use countersign_policy::whatif::{self, Answer};
-use countersign_policy::Decision;
 
 use crate::command::manifest;
 use crate::errors::{Code, Failure};
@@ -54,7 +54,10 @@ impl Call {
             Some(path) => input::json_argument(&format!("@{path}"))?,
         };
         let names = snapshot.as_object().into_iter().flatten();
-        match names.map(|(name, _)| name).find(|name| !MEMBERS.contains(name)) {
+        match names
+            .map(|(name, _)| name)
+            .find(|name| !MEMBERS.contains(name))
+        {
             // A name that is misspelt would change the answer without a word.
             Some(unknown) => Err(Failure::new(
                 Code::Snapshot,
@@ -91,7 +94,10 @@ pub(super) fn members(judgement: &Judgement) -> Object {
     let answer = Answer::from(judgement.clone()).to_json();
     let mut members = answer.into_object().unwrap_or_default();
     let more = [
-        ("decision", Json::from(judgement.verdict.decision().as_str())),
+        (
+            "decision",
+            Json::from(judgement.verdict.decision().as_str()),
+        ),
         ("irreversible", Json::from(judgement.irreversible)),
         ("rule", Json::from(judgement.explanation.rule.as_str())),
     ];

@@ -57,7 +57,9 @@ impl Check {
         }
         Ok(match faults.len() {
             0 => Exit::Done,
-            many => Failure::new(Code::Policy, format!("{many} problem(s) in the policies")).report(),
+            many => {
+                Failure::new(Code::Policy, format!("{many} problem(s) in the policies")).report()
+            }
         })
     }
 
@@ -115,13 +117,18 @@ impl Check {
         let sources: Vec<Source> = files.iter().map(|(source, _)| source.clone()).collect();
         let entries = match self.entry.is_empty() {
             true => entries(files),
-            false => self.entry.iter().map(|entry| (entry.clone(), String::new())).collect(),
+            false => self
+                .entry
+                .iter()
+                .map(|entry| (entry.clone(), String::new()))
+                .collect(),
         };
         if entries.is_empty() {
             faults.extend(files.first().map(|(source, _)| Fault {
                 file: source.name.clone(),
                 line: 1,
-                message: "no rule `decision` or `verdict` answers: name one with --entry".to_owned(),
+                message:
+                    "no rule `decision` or `verdict` answers: name one with --entry".to_owned(),
             }));
         }
         for (entry, file) in entries {
@@ -167,7 +174,10 @@ fn of(name: String, capability: &Capability) -> Compiled {
 fn entries(files: &[(Source, Outline)]) -> Vec<(String, String)> {
     let mut entries = Vec::new();
     for (source, outline) in files {
-        let answers = outline.rules.iter().filter(|rule| ANSWERS.contains(&rule.name.as_str()));
+        let answers = outline
+            .rules
+            .iter()
+            .filter(|rule| ANSWERS.contains(&rule.name.as_str()));
         for rule in answers {
             let entry = format!("{}.{}", outline.package, rule.name);
             if entries.iter().all(|(known, _)| *known != entry) {
@@ -201,7 +211,10 @@ fn json(compiled: &[Compiled], faults: &[Fault]) -> Json {
             ("entry", Json::from(one.entry.as_str())),
             ("digest", Json::from(one.digest.to_string())),
             ("machine", Json::from(one.not_admitted.is_none())),
-            ("not_admitted", one.not_admitted.as_ref().map_or(Json::Null, reason)),
+            (
+                "not_admitted",
+                one.not_admitted.as_ref().map_or(Json::Null, reason),
+            ),
         ])
     });
     let problems = faults.iter().map(|fault| {

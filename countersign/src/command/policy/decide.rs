@@ -76,10 +76,9 @@ impl Clerk {
         match Json::admit(&first, &LIMITS) {
             Ok(Json::Array(questions)) => self.answer_each(&questions),
             Err(error) if *error.reason() == Reason::UnexpectedEnd => {
-                let rest = countersign_canon::read_bounded(source, DOCUMENT.max_bytes)
-                    .map_err(|error| {
-                        Failure::new(Code::TooLarge, format!("the input is {error}"))
-                    })?;
+                let rest = countersign_canon::read_bounded(source, DOCUMENT.max_bytes).map_err(
+                    |error| Failure::new(Code::TooLarge, format!("the input is {error}")),
+                )?;
                 self.answer_document(&[&first, b"\n".as_slice(), &rest].concat())
             }
             _ => self.answer_line(&first),
@@ -87,20 +86,23 @@ impl Clerk {
     }
 
     fn answer_document(&mut self, text: &[u8]) -> Result<(), Failure> {
-        let lines = || text.split(|byte| *byte == b'\n').filter(|line| !is_blank(line));
+        let lines = || {
+            text.split(|byte| *byte == b'\n')
+                .filter(|line| !is_blank(line))
+        };
         match Json::admit(text, &DOCUMENT) {
             Ok(Json::Array(questions)) => self.answer_each(&questions),
             Ok(question) => self.answer(&question),
             // Only the first of many lines was cut short.
-            Err(_) if lines().any(is_object) => {
-                lines().try_for_each(|line| self.answer_line(line))
-            }
+            Err(_) if lines().any(is_object) => lines().try_for_each(|line| self.answer_line(line)),
             Err(_) => self.print(&Answer::unreadable()),
         }
     }
 
     fn answer_each(&mut self, questions: &[Json]) -> Result<(), Failure> {
-        questions.iter().try_for_each(|question| self.answer(question))
+        questions
+            .iter()
+            .try_for_each(|question| self.answer(question))
     }
 
     fn answer_line(&mut self, line: &[u8]) -> Result<(), Failure> {

@@ -78,18 +78,29 @@ fn run_tests(
         groups.entry(policies).or_default().insert(test);
     }
     for (policies, tests) in groups {
-        let policies = policies.iter().map(|path| source(path)).collect::<Result<Vec<_>, _>>()?;
-        let tests = tests.into_iter().map(|path| source(path)).collect::<Result<Vec<_>, _>>()?;
+        let policies = policies
+            .iter()
+            .map(|path| source(path))
+            .collect::<Result<Vec<_>, _>>()?;
+        let tests = tests
+            .into_iter()
+            .map(|path| source(path))
+            .collect::<Result<Vec<_>, _>>()?;
         let tested = testing::run(&policies, &tests, manifest).map_err(|error| {
             let fault = Fault::of(&error, &[policies, tests].concat());
             Failure::new(Code::Policy, fault.to_string())
         })?;
-        report.results.extend(tested.tests.into_iter().map(|test| Outcome {
-            place: format!("{}:{}", test.file, test.line),
-            name: test.name,
-            failure: test.failure,
-        }));
-        tested.coverage.into_iter().for_each(|file| report.cover(file));
+        report
+            .results
+            .extend(tested.tests.into_iter().map(|test| Outcome {
+                place: format!("{}:{}", test.file, test.line),
+                name: test.name,
+                failure: test.failure,
+            }));
+        tested
+            .coverage
+            .into_iter()
+            .for_each(|file| report.cover(file));
     }
     // A policy without any test is not covered.
     for path in &selection.policies {
@@ -126,7 +137,9 @@ fn run_cases(
         };
         let document = Json::admit(&text, &limits);
         let named = selection.cases.contains(path);
-        let holds_cases = document.as_ref().is_ok_and(|json| json.get("cases").is_some());
+        let holds_cases = document
+            .as_ref()
+            .is_ok_and(|json| json.get("cases").is_some());
         if !named && !holds_cases {
             continue;
         }

@@ -5,13 +5,13 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use clap::Args;
 use countersign_canon::Json;
 use countersign_event::Scope;
-use countersign_store::{Reader, SessionSummary};
+use countersign_store::{Filter, Reader};
 
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format, visible};
+use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -61,14 +61,16 @@ impl Erase {
                 } else {
                     "erased"
                 };
-                let lines: Vec<String> =
-                    names.iter().map(|name| format!("{verb} {name}")).collect();
+                let lines: Vec<String> = names
+                    .iter()
+                    .map(|name| format!("{verb} {}", inline(name)))
+                    .collect();
                 let text = if lines.is_empty() {
                     "nothing to erase".to_owned()
                 } else {
                     lines.join("\n")
                 };
-                output::text(&visible(&text))?;
+                output::text(&text)?;
             }
             Format::Json => {
                 let names = names.into_iter().map(Json::from).collect();
@@ -87,15 +89,15 @@ impl Erase {
         let Some(name) = &self.session else {
             let age = self.older_than.as_deref().unwrap_or_default();
             let limit = clock::parse_moment(age)?;
-            let old = |session: &SessionSummary| {
-                session.erased_unix_ms.is_none() && session.last_unix_ms < limit
-            };
-            let sessions = reader.sessions(Some(&self.tenant.id()?))?;
-            return Ok(sessions
-                .into_iter()
-                .filter(old)
-                .map(|session| session.scope)
-                .collect());
+            let mut old = Vec::new();
+            for session in reader.sessions(Some(&self.tenant.id()?))? {
+                if session.erased_unix_ms.is_none()
+                    && is_quiet_since(limit, &session.scope, reader)?
+                {
+                    old.push(session.scope);
+                }
+            }
+            return Ok(old);
         };
         let scope = self.tenant.scope(name)?;
         match reader.session(&scope)? {
@@ -145,4 +147,13 @@ impl Erase {
         }
         Ok(())
     }
+}
+
+/// Whether no event is newer. Every event counts, because clocks go back at times.
+fn is_quiet_since(limit: u64, scope: &Scope, reader: &Reader) -> Result<bool, Failure> {
+    let newer = Filter {
+        since_unix_ms: Some(limit),
+        ..Filter::session(scope)
+    };
+    Ok(reader.last(&newer, 1)?.is_empty())
 }

@@ -8,7 +8,7 @@ use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format, visible};
+use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -31,8 +31,8 @@ impl Show {
         match format {
             Format::Text => {
                 let mut lines = vec![
-                    format!("session  {}", scope.session.as_str()),
-                    format!("tenant   {}", scope.tenant.as_str()),
+                    format!("session  {}", inline(scope.session.as_str())),
+                    format!("tenant   {}", inline(scope.tenant.as_str())),
                     format!(
                         "state    {}",
                         erased_text(&session).unwrap_or_else(|| state(&session).to_owned())
@@ -48,7 +48,7 @@ impl Show {
                         .iter()
                         .map(|(kind, count)| format!("{count:>6}  {kind}")),
                 );
-                output::text(&visible(&lines.join("\n")))?;
+                output::text(&lines.join("\n"))?;
             }
             Format::Json => {
                 let mut json = Json::object(summary(&session));

@@ -84,10 +84,17 @@ impl Field for Counters {
         let Json::Object(members) = value else {
             return None;
         };
-        members.into_iter().map(|(name, count)| Some((name, u64::from_json(count)?))).collect()
+        members
+            .into_iter()
+            .map(|(name, count)| Some((name, u64::from_json(count)?)))
+            .collect()
     }
     fn into_json(self) -> Json {
-        Json::Object(self.into_iter().map(|(name, n)| (name, n.into_json())).collect::<Object>())
+        Json::Object(
+            self.into_iter()
+                .map(|(name, n)| (name, n.into_json()))
+                .collect::<Object>(),
+        )
     }
 }
 

@@ -29,7 +29,11 @@ impl Explanation {
         rules: &Source,
     ) -> Self {
         let marker = format!("answer(\"{rule}\"");
-        let line = rules.text.lines().position(|line| line.contains(&marker)).map_or(0, |at| at + 1);
+        let line = rules
+            .text
+            .lines()
+            .position(|line| line.contains(&marker))
+            .map_or(0, |at| at + 1);
         Self {
             rule: rule.to_owned(),
             file: rules.name.clone(),
@@ -42,7 +46,9 @@ impl Explanation {
 
 fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
     let texts = |texts: &[String]| Json::Array(texts.iter().cloned().map(Json::from).collect());
-    let budgets = manifest.map(|manifest| manifest.permissions().budgets).unwrap_or_default();
+    let budgets = manifest
+        .map(|manifest| manifest.permissions().budgets)
+        .unwrap_or_default();
     let state = &facts.state;
     let mut members = vec![("tool", Json::from(facts.tool.as_str()))];
     match rule {
@@ -52,9 +58,18 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
         ]),
         "budget" => members.extend([
             ("steps", counted(state.steps, Some(budgets.max_steps))),
-            ("tool_calls", counted(state.tool_calls, Some(budgets.max_tool_calls))),
-            ("model_calls", counted(state.model_calls, budgets.max_model_calls)),
-            ("wall_time_ms", counted(state.wall_time_ms, Some(budgets.max_wall_time_ms))),
+            (
+                "tool_calls",
+                counted(state.tool_calls, Some(budgets.max_tool_calls)),
+            ),
+            (
+                "model_calls",
+                counted(state.model_calls, budgets.max_model_calls),
+            ),
+            (
+                "wall_time_ms",
+                counted(state.wall_time_ms, Some(budgets.max_wall_time_ms)),
+            ),
         ]),
         "loop" => members.push(("loop", Json::from(state.loop_violation.as_str()))),
         "taint" => members.extend([
@@ -74,7 +89,10 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
 }
 
 fn counted(count: u64, limit: Option<u64>) -> Json {
-    Json::object([("count", Json::from(count)), ("limit", limit.map_or(Json::Null, Json::from))])
+    Json::object([
+        ("count", Json::from(count)),
+        ("limit", limit.map_or(Json::Null, Json::from)),
+    ])
 }
 
 fn change(rule: &str, facts: &Facts) -> String {
@@ -82,18 +100,28 @@ fn change(rule: &str, facts: &Facts) -> String {
     match rule {
         "undeclared" => format!("declare `{tool}` under permissions.tools"),
         "egress" if !facts.hosts_clear => "give the destination as a plain host or URL".to_owned(),
-        "egress" if facts.hosts.is_empty() => "say where the call goes, for example in `url`".to_owned(),
-        "egress" => format!("list {} under permissions.net.domains", facts.hosts.join(", ")),
+        "egress" if facts.hosts.is_empty() => {
+            "say where the call goes, for example in `url`".to_owned()
+        }
+        "egress" => format!(
+            "list {} under permissions.net.domains",
+            facts.hosts.join(", ")
+        ),
         "budget" => "start a new session, or raise the limit in permissions.budgets".to_owned(),
         "loop" => "make another call; polling tools can be exempted in `loops`".to_owned(),
         "taint" => "sanitise the content and name its key, or ask a human".to_owned(),
         "exec" if !facts.command_clear => {
             "write a plain command whose programs and arguments can be told".to_owned()
         }
-        "exec" => format!("list {} under permissions.exec.allowed_bins", facts.programs.join(", ")),
+        "exec" => format!(
+            "list {} under permissions.exec.allowed_bins",
+            facts.programs.join(", ")
+        ),
         "path" => "stay inside the roots of permissions.fs".to_owned(),
         "approval" => "a human approves the call".to_owned(),
-        "side-effect" => format!("declare the side effect of `{tool}`, or a human approves the call"),
+        "side-effect" => {
+            format!("declare the side effect of `{tool}`, or a human approves the call")
+        }
         "allow" => "nothing has to change".to_owned(),
         _ => "mend the policy: it gave no answer".to_owned(),
     }

@@ -21,9 +21,21 @@ fn calm() -> State {
 
 fn judge(capability: &Capability, tool: &str, args: &str, state: State) -> Judgement {
     let args = json(args);
-    let action = Action { tool_name: tool, args: &args, sanitizer_key: None };
-    let surroundings = Surroundings { examine: &|_| Link::No, base: None };
-    capability.judge(&Facts::of(&action, state, &surroundings, capability.manifest()))
+    let action = Action {
+        tool_name: tool,
+        args: &args,
+        sanitizer_key: None,
+    };
+    let surroundings = Surroundings {
+        examine: &|_| Link::No,
+        base: None,
+    };
+    capability.judge(&Facts::of(
+        &action,
+        state,
+        &surroundings,
+        capability.manifest(),
+    ))
 }
 
 fn check(manifest: &str, tool: &str, args: &str, state: State, expect: (Decision, &str)) {
@@ -31,10 +43,17 @@ fn check(manifest: &str, tool: &str, args: &str, state: State, expect: (Decision
     let capability = Capability::new(Some(manifest)).unwrap();
     assert_eq!(capability.not_admitted(), None);
     let judgement = judge(&capability, tool, args, state);
-    let found = (judgement.verdict.decision(), judgement.verdict.reason().unwrap_or_default());
+    let found = (
+        judgement.verdict.decision(),
+        judgement.verdict.reason().unwrap_or_default(),
+    );
     assert_eq!(found, expect, "{tool} {args}");
     assert_eq!(judgement.constraints.is_some(), expect.0.permits());
-    assert!(judgement.explanation.line > 0, "{:?}", judgement.explanation);
+    assert!(
+        judgement.explanation.line > 0,
+        "{:?}",
+        judgement.explanation
+    );
 }
 
 const MANIFEST: &str = r#"{"permissions":{
@@ -48,24 +67,122 @@ const MANIFEST: &str = r#"{"permissions":{
 fn the_rules_speak_in_their_order() {
     let deny = |reason| (Decision::Deny, reason);
     let allow = (Decision::Allow, "OK");
-    check(MANIFEST, "nobody", "{}", calm(), deny("PERMISSION_UNDECLARED"));
-    check(MANIFEST, "mcp.https.get", r#"{"url":"https://a.y.com/x"}"#, calm(), allow);
-    check(MANIFEST, "mcp.httpsfoo", "{}", calm(), deny("PERMISSION_UNDECLARED"));
-    check(MANIFEST, "mcp.https", r#"{"url":"https://x.com@evil.com"}"#, calm(), deny("EGRESS_DENY"));
-    let spent = State { steps: 24, loop_violation: "L".into(), ..calm() };
-    check(MANIFEST, "read_file", r#"{"path":"/work/a"}"#, spent, deny("BUDGET_EXCEEDED"));
-    let looping = State { loop_violation: "L".into(), tainted: true, ..calm() };
-    check(MANIFEST, "exec", r#"{"cmd":"git status"}"#, looping, deny("LOOP_DETECTED"));
-    let tainted = State { tainted: true, ..calm() };
-    check(MANIFEST, "exec", r#"{"cmd":"rm x"}"#, tainted.clone(), deny("TAINTED_TO_HIGH_RISK"));
-    let sanitized = State { sanitized: true, ..tainted };
-    check(MANIFEST, "exec", r#"{"cmd":"git status -s"}"#, sanitized, allow);
-    check(MANIFEST, "exec", r#"{"cmd":"git push"}"#, calm(), deny("EXEC_DENY"));
-    check(MANIFEST, "exec", r#"{"cmd":"git status; rm x"}"#, calm(), deny("EXEC_DENY"));
-    check(MANIFEST, "read_file", r#"{"path":"/work/../etc/passwd"}"#, calm(), deny("PATH_DENY"));
-    check(MANIFEST, "write_file", r#"{"path":"/work/a"}"#, calm(), deny("PATH_DENY"));
-    check(MANIFEST, "write_file", r#"{"path":"/work/out/a"}"#, calm(), allow);
-    check(MANIFEST, "deploy", "{}", calm(), (Decision::Escalate, "APPROVAL_REQUIRED"));
+    check(
+        MANIFEST,
+        "nobody",
+        "{}",
+        calm(),
+        deny("PERMISSION_UNDECLARED"),
+    );
+    check(
+        MANIFEST,
+        "mcp.https.get",
+        r#"{"url":"https://a.y.com/x"}"#,
+        calm(),
+        allow,
+    );
+    check(
+        MANIFEST,
+        "mcp.httpsfoo",
+        "{}",
+        calm(),
+        deny("PERMISSION_UNDECLARED"),
+    );
+    check(
+        MANIFEST,
+        "mcp.https",
+        r#"{"url":"https://x.com@evil.com"}"#,
+        calm(),
+        deny("EGRESS_DENY"),
+    );
+    let spent = State {
+        steps: 24,
+        loop_violation: "L".into(),
+        ..calm()
+    };
+    check(
+        MANIFEST,
+        "read_file",
+        r#"{"path":"/work/a"}"#,
+        spent,
+        deny("BUDGET_EXCEEDED"),
+    );
+    let looping = State {
+        loop_violation: "L".into(),
+        tainted: true,
+        ..calm()
+    };
+    check(
+        MANIFEST,
+        "exec",
+        r#"{"cmd":"git status"}"#,
+        looping,
+        deny("LOOP_DETECTED"),
+    );
+    let tainted = State {
+        tainted: true,
+        ..calm()
+    };
+    check(
+        MANIFEST,
+        "exec",
+        r#"{"cmd":"rm x"}"#,
+        tainted.clone(),
+        deny("TAINTED_TO_HIGH_RISK"),
+    );
+    let sanitized = State {
+        sanitized: true,
+        ..tainted
+    };
+    check(
+        MANIFEST,
+        "exec",
+        r#"{"cmd":"git status -s"}"#,
+        sanitized,
+        allow,
+    );
+    check(
+        MANIFEST,
+        "exec",
+        r#"{"cmd":"git push"}"#,
+        calm(),
+        deny("EXEC_DENY"),
+    );
+    check(
+        MANIFEST,
+        "exec",
+        r#"{"cmd":"git status; rm x"}"#,
+        calm(),
+        deny("EXEC_DENY"),
+    );
+    check(
+        MANIFEST,
+        "read_file",
+        r#"{"path":"/work/../etc/passwd"}"#,
+        calm(),
+        deny("PATH_DENY"),
+    );
+    check(
+        MANIFEST,
+        "write_file",
+        r#"{"path":"/work/a"}"#,
+        calm(),
+        deny("PATH_DENY"),
+    );
+    check(
+        MANIFEST,
+        "write_file",
+        r#"{"path":"/work/out/a"}"#,
+        calm(),
+        allow,
+    );
+    check(
+        MANIFEST,
+        "deploy",
+        "{}",
+        calm(),
+        (Decision::Escalate, "APPROVAL_REQUIRED"),
+    );
 }
 
 #[test]
@@ -80,14 +197,29 @@ fn without_a_manifest_everything_is_held() {
 fn rules_that_give_no_answer_deny() {
     let manifest = || Manifest::partial(&json(MANIFEST)).ok();
     for (text, reason) in [
-        ("decision := 1 if input.nothing", "runtime_error:policy_undefined"),
+        (
+            "decision := 1 if input.nothing",
+            "runtime_error:policy_undefined",
+        ),
         ("decision := {}", "runtime_error:policy_failed"),
-        (r#"decision := {"decision":"allow"}"#, "runtime_error:policy_failed"),
-        (r#"decision := {"rule":"x","decision":"permit"}"#, "runtime_error:policy_failed"),
-        ("decision := 1 if input.network\ndecision := 2 if not input.exec\ndecision := 3 if not input.exec", "runtime_error:policy_failed"),
+        (
+            r#"decision := {"decision":"allow"}"#,
+            "runtime_error:policy_failed",
+        ),
+        (
+            r#"decision := {"rule":"x","decision":"permit"}"#,
+            "runtime_error:policy_failed",
+        ),
+        (
+            "decision := 1 if input.network\ndecision := 2 if not input.exec\ndecision := 3 if not input.exec",
+            "runtime_error:policy_failed",
+        ),
     ] {
         let text = format!("package countersign.capability\nimport rego.v1\n{text}\n");
-        let rules = Source { name: "mine.rego".into(), text };
+        let rules = Source {
+            name: "mine.rego".into(),
+            text,
+        };
         let capability = Capability::with_rules(rules, manifest()).unwrap();
         let judgement = judge(&capability, "read_file", "{}", calm());
         assert_eq!(judgement.verdict.decision(), Decision::Deny);

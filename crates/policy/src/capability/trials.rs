@@ -14,9 +14,14 @@ pub(super) fn inputs(manifest: Option<&Manifest>) -> Vec<Value> {
     if let Some(manifest) = manifest {
         let permissions = manifest.permissions();
         names.extend(permissions.tools.keys().take(MANY).cloned());
-        hosts.extend(permissions.net.domains.patterns().take(MANY).map(|pattern| {
-            pattern.to_string().replace('*', "sub")
-        }));
+        hosts.extend(
+            permissions
+                .net
+                .domains
+                .patterns()
+                .take(MANY)
+                .map(|pattern| pattern.to_string().replace('*', "sub")),
+        );
         programs.extend(permissions.exec.allowed_bins.iter().take(MANY).cloned());
     }
     let mut inputs = Vec::new();
@@ -31,23 +36,53 @@ pub(super) fn inputs(manifest: Option<&Manifest>) -> Vec<Value> {
 }
 
 /// One combination: each bit of the variant turns one fact over.
-fn facts(name: &str, host: &str, program: &str, variant: usize, manifest: Option<&Manifest>) -> Facts {
+fn facts(
+    name: &str,
+    host: &str,
+    program: &str,
+    variant: usize,
+    manifest: Option<&Manifest>,
+) -> Facts {
     let bit = |number: usize| variant >> number & 1 == 1;
-    let budgets = manifest.map(|manifest| manifest.permissions().budgets).unwrap_or_default();
-    let at = |limit: u64, reached: bool| if reached { limit } else { limit.saturating_sub(1) };
+    let budgets = manifest
+        .map(|manifest| manifest.permissions().budgets)
+        .unwrap_or_default();
+    let at = |limit: u64, reached: bool| {
+        if reached {
+            limit
+        } else {
+            limit.saturating_sub(1)
+        }
+    };
     Facts {
         tool: name.to_owned(),
         names: vec![name.to_owned()],
         network: bit(0),
-        hosts: if bit(1) { vec![host.to_owned()] } else { Vec::new() },
+        hosts: if bit(1) {
+            vec![host.to_owned()]
+        } else {
+            Vec::new()
+        },
         hosts_clear: !bit(2),
         exec: bit(3),
-        programs: if bit(4) { vec![program.to_owned()] } else { Vec::new() },
+        programs: if bit(4) {
+            vec![program.to_owned()]
+        } else {
+            Vec::new()
+        },
         command_clear: !bit(2),
-        paths_outside: if bit(5) { vec!["/outside".to_owned()] } else { Vec::new() },
+        paths_outside: if bit(5) {
+            vec!["/outside".to_owned()]
+        } else {
+            Vec::new()
+        },
         sink: bit(6),
         taint_holds: bit(1),
-        side_effect: if bit(3) { SideEffect::Read } else { SideEffect::Unknown },
+        side_effect: if bit(3) {
+            SideEffect::Read
+        } else {
+            SideEffect::Unknown
+        },
         irreversible: false,
         approval: Approval::Unstated,
         state: State {
@@ -55,7 +90,11 @@ fn facts(name: &str, host: &str, program: &str, variant: usize, manifest: Option
             tool_calls: at(budgets.max_tool_calls, bit(5) && bit(0)),
             model_calls: at(budgets.max_model_calls.unwrap_or(1), bit(6) && bit(4)),
             wall_time_ms: at(budgets.max_wall_time_ms, bit(7) && bit(1)),
-            loop_violation: if bit(4) && bit(5) { "LOOP".to_owned() } else { String::new() },
+            loop_violation: if bit(4) && bit(5) {
+                "LOOP".to_owned()
+            } else {
+                String::new()
+            },
             tainted: bit(0) || bit(6),
             sanitized: bit(4),
         },
@@ -63,7 +102,9 @@ fn facts(name: &str, host: &str, program: &str, variant: usize, manifest: Option
 }
 
 fn pick(texts: &[String], index: usize) -> &str {
-    texts.get(index % texts.len().max(1)).map_or("", String::as_str)
+    texts
+        .get(index % texts.len().max(1))
+        .map_or("", String::as_str)
 }
 
 const VARIANTS: usize = 256;

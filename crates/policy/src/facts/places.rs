@@ -26,9 +26,15 @@ pub(super) enum Access {
 impl Places {
     pub(super) fn of(name: &str, tool: Option<&Tool>) -> Self {
         let declared = tool.map(|tool| &tool.arguments);
-        let hosts = declared.map(|places| places.host.clone()).unwrap_or_default();
-        let programs = declared.map(|places| places.binary.clone()).unwrap_or_default();
-        let paths = declared.map(|places| places.path.clone()).unwrap_or_default();
+        let hosts = declared
+            .map(|places| places.host.clone())
+            .unwrap_or_default();
+        let programs = declared
+            .map(|places| places.binary.clone())
+            .unwrap_or_default();
+        let paths = declared
+            .map(|places| places.path.clone())
+            .unwrap_or_default();
         let access = match (paths.is_empty(), tool.map(|tool| tool.side_effect)) {
             (true, _) => usual_access(name),
             (false, Some(SideEffect::Read)) => Access::Read,
@@ -57,20 +63,38 @@ fn usual_access(name: &str) -> Access {
     let name = name.to_ascii_lowercase();
     let one_of = |names: &[&str]| {
         names.iter().any(|known| {
-            name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            name.strip_prefix(known)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
     };
-    if one_of(&["read_file", "list_dir", "list_directory", "fs.read", "fs.list", "fs.stat"]) {
+    if one_of(&[
+        "read_file",
+        "list_dir",
+        "list_directory",
+        "fs.read",
+        "fs.list",
+        "fs.stat",
+    ]) {
         return Access::Read;
     }
-    if one_of(&["write_file", "edit_file", "delete_file", "move_file", "create_directory", "fs"]) {
+    if one_of(&[
+        "write_file",
+        "edit_file",
+        "delete_file",
+        "move_file",
+        "create_directory",
+        "fs",
+    ]) {
         return Access::Write;
     }
     Access::None
 }
 
 fn pointers(texts: &[&str]) -> Vec<Pointer> {
-    texts.iter().filter_map(|text| Pointer::parse(text).ok()).collect()
+    texts
+        .iter()
+        .filter_map(|text| Pointer::parse(text).ok())
+        .collect()
 }
 
 static NOWHERE: [Pointer; 0] = [];
@@ -78,7 +102,16 @@ static USUAL_HOSTS: LazyLock<Vec<Pointer>> =
     LazyLock::new(|| pointers(&["/domain", "/host", "/hostname", "/url", "/uri", "/endpoint"]));
 static USUAL_PATHS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
     pointers(&[
-        "/path", "/file", "/file_path", "/filename", "/filepath", "/dir", "/directory", "/source",
-        "/destination", "/from", "/to",
+        "/path",
+        "/file",
+        "/file_path",
+        "/filename",
+        "/filepath",
+        "/dir",
+        "/directory",
+        "/source",
+        "/destination",
+        "/from",
+        "/to",
     ])
 });

@@ -66,9 +66,12 @@ impl Bundle {
         engine.set_strict_builtin_errors(true);
         engine.set_execution_timer_config(time_limit());
         for source in sources {
-            engine.add_policy(source.name.clone(), source.text.clone()).map_err(|error| {
-                BundleError::Parse { file: source.name.clone(), problem: error.to_string() }
-            })?;
+            engine
+                .add_policy(source.name.clone(), source.text.clone())
+                .map_err(|error| BundleError::Parse {
+                    file: source.name.clone(),
+                    problem: error.to_string(),
+                })?;
         }
         let syntax = engine
             .get_ast_as_json()
@@ -79,7 +82,9 @@ impl Bundle {
             return Err(BundleError::Forbidden((*forbidden).to_owned()));
         }
         let digest = digest(sources, &data, entry);
-        engine.add_data(data.clone()).map_err(|error| BundleError::Data(error.to_string()))?;
+        engine
+            .add_data(data.clone())
+            .map_err(|error| BundleError::Data(error.to_string()))?;
         engine
             .compile_with_entrypoint(&entry.into())
             .map_err(|error| BundleError::Compile(error.to_string()))?;
@@ -109,7 +114,10 @@ fn digest(sources: &[Source], data: &Value, entry: &str) -> Digest {
         parts.extend([source.name.as_str(), source.text.as_str()]);
     }
     // Each part with its length, so that moving a character to the next part changes the digest.
-    let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_be_bytes()).collect();
+    let lengths: Vec<[u8; 8]> = parts
+        .iter()
+        .map(|part| (part.len() as u64).to_be_bytes())
+        .collect();
     let framed: Vec<&[u8]> = lengths
         .iter()
         .zip(&parts)
@@ -119,7 +127,10 @@ fn digest(sources: &[Source], data: &Value, entry: &str) -> Digest {
 }
 
 fn time_limit() -> ExecutionTimerConfig {
-    ExecutionTimerConfig { limit: TIME_LIMIT, check_interval: CHECK_INTERVAL }
+    ExecutionTimerConfig {
+        limit: TIME_LIMIT,
+        check_interval: CHECK_INTERVAL,
+    }
 }
 
 pub(super) const TIME_LIMIT: Duration = Duration::from_millis(250);

@@ -85,13 +85,19 @@ impl Bundle {
             .prototype
             .compile_with_entrypoint(&entry.into())
             .map_err(|error| uncompilable(&error))?;
-        let program =
-            Compiler::compile_from_policy(&policy, &[entry]).map_err(|error| uncompilable(&error))?;
+        let program = Compiler::compile_from_policy(&policy, &[entry])
+            .map_err(|error| uncompilable(&error))?;
         self.program = Some(program);
-        self.idle.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         let mut evaluator = self.evaluator();
         for (number, trial) in trials.iter().enumerate() {
-            if !same(&evaluator.by_machine(trial), &evaluator.by_interpreter(&self.entry, trial)) {
+            if !same(
+                &evaluator.by_machine(trial),
+                &evaluator.by_interpreter(&self.entry, trial),
+            ) {
                 self.program = None;
                 return Err(NotAdmitted::Disagreement(number));
             }
@@ -146,13 +152,23 @@ impl Bundle {
             machine
         });
         let machine = machine.and_then(|mut machine| {
-            machine.set_data(self.data.clone()).is_ok().then_some(machine)
+            machine
+                .set_data(self.data.clone())
+                .is_ok()
+                .then_some(machine)
         });
-        Evaluator { interpreter: self.prototype.clone(), machine }
+        Evaluator {
+            interpreter: self.prototype.clone(),
+            machine,
+        }
     }
 
     fn take(&self) -> Evaluator {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         idle.unwrap_or_else(|| self.evaluator())
     }
 
@@ -167,15 +183,21 @@ impl Bundle {
 impl Evaluator {
     fn by_interpreter(&mut self, entry: &str, input: &Value) -> Result<Value, EvalError> {
         self.interpreter.set_input(input.clone());
-        self.interpreter.eval_rule(entry.to_owned()).map_err(|error| EvalError::Failed(error.to_string()))
+        self.interpreter
+            .eval_rule(entry.to_owned())
+            .map_err(|error| EvalError::Failed(error.to_string()))
     }
 
     fn by_machine(&mut self, input: &Value) -> Result<Value, EvalError> {
         let Some(machine) = &mut self.machine else {
-            return Err(EvalError::Failed("the policy data cannot be loaded".to_owned()));
+            return Err(EvalError::Failed(
+                "the policy data cannot be loaded".to_owned(),
+            ));
         };
         machine.set_input(input.clone());
-        machine.execute().map_err(|error| EvalError::Failed(error.to_string()))
+        machine
+            .execute()
+            .map_err(|error| EvalError::Failed(error.to_string()))
     }
 }
 

@@ -26,7 +26,11 @@ pub(super) const FORBIDDEN: &[&str] = &[
 /// Reads the syntax tree that the engine prints. `None` if it cannot be read, which nobody should
 /// take for a good sign.
 pub(super) fn syntax(tree: &str) -> Option<Syntax> {
-    let limits = Limits { max_bytes: usize::MAX, max_depth: 512, numbers: Numbers::Exact };
+    let limits = Limits {
+        max_bytes: usize::MAX,
+        max_depth: 512,
+        numbers: Numbers::Exact,
+    };
     let tree = Json::admit(tree.as_bytes(), &limits).ok()?;
     let mut syntax = Syntax::default();
     for policy in tree.as_array()? {
@@ -66,7 +70,12 @@ impl Syntax {
             "with_mods" if value.as_array().is_some_and(|mods| !mods.is_empty()) => {
                 self.doubtful.insert("with");
             }
-            "Default" if value.get("args").and_then(Json::as_array).is_some_and(|a| !a.is_empty()) => {
+            "Default"
+                if value
+                    .get("args")
+                    .and_then(Json::as_array)
+                    .is_some_and(|a| !a.is_empty()) =>
+            {
                 self.doubtful.insert("a default for a function");
             }
             "head" => self.notice_head(value),
@@ -78,7 +87,9 @@ impl Syntax {
     fn notice_head(&mut self, head: &Json) {
         let kinds = head.as_object().into_iter().flat_map(|kinds| kinds.iter());
         for (_, rule) in kinds {
-            let simple = rule.get("refr").is_some_and(|name| name.get("Var").is_some());
+            let simple = rule
+                .get("refr")
+                .is_some_and(|name| name.get("Var").is_some());
             if !simple {
                 self.doubtful.insert("a rule name of several parts");
             }

@@ -107,7 +107,10 @@ fn run_file(outline: &Outline, all: &[Outline], engine: &mut Engine) -> Vec<Test
     let tests = outline.rules.iter().filter(|rule| rule.is_test());
     let count = |name: &str| {
         let together = all.iter().filter(|other| other.package == outline.package);
-        together.flat_map(|other| &other.rules).filter(|rule| rule.name == name).count()
+        together
+            .flat_map(|other| &other.rules)
+            .filter(|rule| rule.name == name)
+            .count()
     };
     let mut failure = |name: &str| match count(name) {
         1 => failure(engine.eval_rule(format!("{}.{name}", outline.package))),
@@ -152,7 +155,11 @@ fn coverage(policies: &[Source], engine: &Engine) -> Result<Vec<Coverage>, Bundl
                 None => Ok(Coverage {
                     file,
                     covered: BTreeSet::new(),
-                    missed: outline(policy)?.rules.iter().map(|rule| rule.line).collect(),
+                    missed: outline(policy)?
+                        .rules
+                        .iter()
+                        .map(|rule| rule.line)
+                        .collect(),
                 }),
             }
         })

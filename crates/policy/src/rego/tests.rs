@@ -3,7 +3,10 @@ use countersign_canon::{Json, Limits};
 
 fn bundle(text: &str) -> Result<Bundle, BundleError> {
     let text = format!("package p\nimport rego.v1\n{text}\n");
-    let source = Source { name: "p.rego".into(), text };
+    let source = Source {
+        name: "p.rego".into(),
+        text,
+    };
     Bundle::compile(&[source], Value::new_object(), "data.p.r")
 }
 
@@ -13,7 +16,12 @@ fn input(text: &str) -> Value {
 
 #[test]
 fn values_survive_the_way_there_and_back() {
-    for text in ["null", "true", "[1,-2,0.5,1e+21,[]]", r#"{"a":{"b":"ü😀"},"n":9007199254740991}"#] {
+    for text in [
+        "null",
+        "true",
+        "[1,-2,0.5,1e+21,[]]",
+        r#"{"a":{"b":"ü😀"},"n":9007199254740991}"#,
+    ] {
         let json = Json::admit(text.as_bytes(), &Limits::event()).unwrap();
         let back = from_value(&to_value(&json)).unwrap();
         assert_eq!(back.to_jcs().unwrap(), text.as_bytes());
@@ -22,12 +30,25 @@ fn values_survive_the_way_there_and_back() {
 
 #[test]
 fn what_a_policy_must_not_call_is_refused() {
-    for call in ["rand.intn(\"x\", 5)", "time.now_ns()", "http.send({})", "uuid.rfc4122(\"x\")", "opa.runtime()"] {
-        let refused = bundle(&format!("r := {call}")).err().unwrap_or_else(|| panic!("{call}"));
+    for call in [
+        "rand.intn(\"x\", 5)",
+        "time.now_ns()",
+        "http.send({})",
+        "uuid.rfc4122(\"x\")",
+        "opa.runtime()",
+    ] {
+        let refused = bundle(&format!("r := {call}"))
+            .err()
+            .unwrap_or_else(|| panic!("{call}"));
         let text = refused.to_string();
-        assert!(text.contains("must not call") || text.contains("p.rego") || text.contains("compile"), "{text}");
+        assert!(
+            text.contains("must not call") || text.contains("p.rego") || text.contains("compile"),
+            "{text}"
+        );
     }
-    let hidden = bundle("f(x) := rand.intn(\"a\", x)\nr := {y | some y in [f(3)]}").err().unwrap();
+    let hidden = bundle("f(x) := rand.intn(\"a\", x)\nr := {y | some y in [f(3)]}")
+        .err()
+        .unwrap();
     assert_eq!(hidden, BundleError::Forbidden("rand.intn".into()));
 }
 
@@ -41,27 +62,46 @@ fn policies_that_do_not_parse_name_their_place() {
 fn no_answer_is_an_error() {
     let bundle = bundle("r := 1 if input.x\nr := 2 if input.y").unwrap();
     assert_eq!(bundle.evaluate(&input("{}")), Err(EvalError::Undefined));
-    assert!(matches!(bundle.evaluate(&input(r#"{"x":true,"y":true}"#)), Err(EvalError::Failed(_))));
-    assert_eq!(bundle.evaluate(&input(r#"{"x":true}"#)), Ok(Value::from(1_u64)));
+    assert!(matches!(
+        bundle.evaluate(&input(r#"{"x":true,"y":true}"#)),
+        Err(EvalError::Failed(_))
+    ));
+    assert_eq!(
+        bundle.evaluate(&input(r#"{"x":true}"#)),
+        Ok(Value::from(1_u64))
+    );
 }
 
 #[test]
 fn an_evaluation_that_does_not_end_is_ended() {
     let text = "r := count([1 | some a in numbers.range(1, 3000); some b in numbers.range(1, 3000); a == b])";
-    assert!(matches!(bundle(text).unwrap().evaluate(&input("{}")), Err(EvalError::Failed(_))));
+    assert!(matches!(
+        bundle(text).unwrap().evaluate(&input("{}")),
+        Err(EvalError::Failed(_))
+    ));
 }
 
 #[test]
 fn the_machine_is_not_trusted_with_doubtful_constructs() {
     for (text, construct) in [
-        ("checks.a := false\nchecks.b := true\nbad if { some _, ok in checks; not ok }\nr if not bad", "a rule name of several parts"),
-        ("default f(_) := 7\nf(x) := x if x > 9\nr := f(1)", "a default for a function"),
+        (
+            "checks.a := false\nchecks.b := true\nbad if { some _, ok in checks; not ok }\nr if not bad",
+            "a rule name of several parts",
+        ),
+        (
+            "default f(_) := 7\nf(x) := x if x > 9\nr := f(1)",
+            "a default for a function",
+        ),
         ("q if input.x\nr if q with input.x as true", "with"),
         ("r := [v | walk(input, [_, v])]", "walk"),
         ("r if { every x in input.xs { data.known[x] } }", "every"),
     ] {
         let mut bundle = bundle(text).unwrap();
-        assert_eq!(bundle.admit_machine(&[input("{}")]), Err(NotAdmitted::Doubtful(construct)), "{text}");
+        assert_eq!(
+            bundle.admit_machine(&[input("{}")]),
+            Err(NotAdmitted::Doubtful(construct)),
+            "{text}"
+        );
         assert_eq!(bundle.machine(), Machine::NotUsed);
     }
 }
@@ -70,7 +110,10 @@ fn the_machine_is_not_trusted_with_doubtful_constructs() {
 fn the_machine_serves_only_after_it_was_tried() {
     let mut bundle = bundle("r := input.n + 1").unwrap();
     assert_eq!(bundle.admit_machine(&[]), Err(NotAdmitted::Untried));
-    assert_eq!(bundle.admit_machine(&[input(r#"{"n":1}"#), input("{}")]), Ok(()));
+    assert_eq!(
+        bundle.admit_machine(&[input(r#"{"n":1}"#), input("{}")]),
+        Ok(())
+    );
     assert_eq!(bundle.machine(), Machine::Serving);
     for n in 0..600_u64 {
         let answer = bundle.evaluate(&input(&format!("{{\"n\":{n}}}")));
@@ -88,7 +131,10 @@ fn a_wrong_answer_of_the_machine_refuses_and_ends_its_service() {
     let tricky = input(r#"{"x":true}"#);
     assert_eq!(bundle.evaluate(&tricky), Err(EvalError::Disagreement));
     assert_eq!(bundle.machine(), Machine::Demoted);
-    assert!(matches!(bundle.evaluate(&tricky), Err(EvalError::Failed(_))));
+    assert!(matches!(
+        bundle.evaluate(&tricky),
+        Err(EvalError::Failed(_))
+    ));
 }
 
 #[test]

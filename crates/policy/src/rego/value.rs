@@ -13,14 +13,18 @@ pub fn to_value(json: &Json) -> Value {
         Json::Number(number) => number_value(number),
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(elements) => Value::from(elements.iter().map(to_value).collect::<Vec<_>>()),
-        Json::Object(members) => object(members.iter().map(|(name, value)| (name, to_value(value)))),
+        Json::Object(members) => {
+            object(members.iter().map(|(name, value)| (name, to_value(value))))
+        }
     }
 }
 
 /// An object from names and values.
 pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
-    let members: BTreeMap<Value, Value> =
-        members.into_iter().map(|(name, value)| (Value::from(name), value)).collect();
+    let members: BTreeMap<Value, Value> = members
+        .into_iter()
+        .map(|(name, value)| (Value::from(name), value))
+        .collect();
     Value::from(members)
 }
 
@@ -29,12 +33,16 @@ pub fn from_value(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
-        Value::Number(_) => Json::admit(value.to_json_str().ok()?.as_bytes(), &Limits::plan()).ok()?,
+        Value::Number(_) => {
+            Json::admit(value.to_json_str().ok()?.as_bytes(), &Limits::plan()).ok()?
+        }
         Value::String(text) => Json::from(text.as_ref()),
         Value::Array(elements) => {
             Json::Array(elements.iter().map(from_value).collect::<Option<_>>()?)
         }
-        Value::Set(elements) => Json::Array(elements.iter().map(from_value).collect::<Option<_>>()?),
+        Value::Set(elements) => {
+            Json::Array(elements.iter().map(from_value).collect::<Option<_>>()?)
+        }
         Value::Object(members) => Json::Object(
             members
                 .iter()

@@ -65,7 +65,10 @@ impl FromStr for TargetPath {
             segments.push(segment);
             rest = after;
         }
-        Ok(Self { text: text.to_owned(), segments })
+        Ok(Self {
+            text: text.to_owned(),
+            segments,
+        })
     }
 }
 
@@ -93,7 +96,12 @@ fn segment(text: &str) -> Option<(Segment, &str)> {
     }
     let (index, after) = rest.split_once(']')?;
     let canonical = index == "0" || !index.starts_with(['0', '+']);
-    canonical.then(|| index.parse().ok().map(|index| (Segment::Element(index), after)))?
+    canonical.then(|| {
+        index
+            .parse()
+            .ok()
+            .map(|index| (Segment::Element(index), after))
+    })?
 }
 
 const ROOT: &str = "$policy_target";

@@ -21,7 +21,10 @@ fn plain_verdicts_are_read() {
 
 #[test]
 fn everything_that_is_not_plainly_a_verdict_is_refused() {
-    let huge = format!(r#"{{"decision":"allow","evidence":{{"artefact":"{}"}}}}"#, "x".repeat(5000));
+    let huge = format!(
+        r#"{{"decision":"allow","evidence":{{"artefact":"{}"}}}}"#,
+        "x".repeat(5000)
+    );
     let cases = [
         "[]",
         "null",
@@ -51,17 +54,36 @@ fn everything_that_is_not_plainly_a_verdict_is_refused() {
     ];
     for case in cases {
         let error = read(case).expect_err(case);
-        assert_eq!(error.reason(), "runtime_error:policy_output_invalid", "{case}");
+        assert_eq!(
+            error.reason(),
+            "runtime_error:policy_output_invalid",
+            "{case}"
+        );
     }
-    assert!(read(cases[9]).unwrap_err().to_string().contains("transform decision"));
+    assert!(
+        read(cases[9])
+            .unwrap_err()
+            .to_string()
+            .contains("transform decision")
+    );
 }
 
 #[test]
 fn a_transform_stays_inside_the_action() {
-    for path in ["$snap.tool_call.args", "$", "policy_target.x", "$policy_targets.x"] {
-        let case = format!(r#"{{"decision":"transform","transform":{{"path":"{path}","value":1}}}}"#);
+    for path in [
+        "$snap.tool_call.args",
+        "$",
+        "policy_target.x",
+        "$policy_targets.x",
+    ] {
+        let case =
+            format!(r#"{{"decision":"transform","transform":{{"path":"{path}","value":1}}}}"#);
         let error = read(&case).unwrap_err();
-        assert_eq!(error.reason(), "runtime_error:transform_target_forbidden", "{path}");
+        assert_eq!(
+            error.reason(),
+            "runtime_error:transform_target_forbidden",
+            "{path}"
+        );
     }
 }
 
@@ -112,22 +134,45 @@ fn transforms_change_existing_places_only() {
         Ok::<_, TargetError>(String::from_utf8(target.to_jcs().unwrap()).unwrap())
     };
     assert_eq!(replace("$policy_target").unwrap(), r#""new""#);
-    assert_eq!(replace("$policy_target.n").unwrap(), r#"{"a":[1,{"b c":2}],"n":"new"}"#);
-    assert_eq!(replace("$policy_target.a[0]").unwrap(), r#"{"a":["new",{"b c":2}],"n":null}"#);
+    assert_eq!(
+        replace("$policy_target.n").unwrap(),
+        r#"{"a":[1,{"b c":2}],"n":"new"}"#
+    );
+    assert_eq!(
+        replace("$policy_target.a[0]").unwrap(),
+        r#"{"a":["new",{"b c":2}],"n":null}"#
+    );
     assert_eq!(
         replace(r#"$policy_target.a[1]["b c"]"#).unwrap(),
         r#"{"a":[1,{"b c":"new"}],"n":null}"#
     );
-    for missing in ["$policy_target.x", "$policy_target.a[2]", "$policy_target.a.b", "$policy_target[0]"] {
+    for missing in [
+        "$policy_target.x",
+        "$policy_target.a[2]",
+        "$policy_target.a.b",
+        "$policy_target[0]",
+    ] {
         assert_eq!(replace(missing), Err(TargetError::Missing), "{missing}");
     }
-    for bad in ["$policy_target.", "$policy_target[", "$policy_target[01]", "$policy_target[-1]", "$policy_target.a b"] {
+    for bad in [
+        "$policy_target.",
+        "$policy_target[",
+        "$policy_target[01]",
+        "$policy_target[-1]",
+        "$policy_target.a b",
+    ] {
         assert_eq!(replace(bad), Err(TargetError::Malformed), "{bad}");
     }
 }
 
 #[test]
 fn only_three_decisions_permit() {
-    let permitted: Vec<_> = Decision::ALL.into_iter().filter(|decision| decision.permits()).collect();
-    assert_eq!(permitted, [Decision::Allow, Decision::Warn, Decision::Transform]);
+    let permitted: Vec<_> = Decision::ALL
+        .into_iter()
+        .filter(|decision| decision.permits())
+        .collect();
+    assert_eq!(
+        permitted,
+        [Decision::Allow, Decision::Warn, Decision::Transform]
+    );
 }

@@ -41,5 +41,15 @@ BEGIN SELECT RAISE(ABORT, 'sessions are append-only'); END;
 CREATE TRIGGER session_keys_stay_erased BEFORE UPDATE ON session_keys
 WHEN old.erased_unix_ms IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'an erased session stays erased'); END;
+-- `INSERT OR REPLACE` deletes without asking the triggers above.
+CREATE TRIGGER sessions_replace_nothing BEFORE INSERT ON sessions
+WHEN EXISTS (SELECT 1 FROM sessions WHERE id = new.id
+             OR (tenant_id = new.tenant_id AND session_id = new.session_id))
+BEGIN SELECT RAISE(ABORT, 'sessions are append-only'); END;
+CREATE TRIGGER session_keys_replace_nothing BEFORE INSERT ON session_keys
+WHEN EXISTS (SELECT 1 FROM session_keys WHERE session = new.session)
+BEGIN SELECT RAISE(ABORT, 'session keys are erased, not replaced'); END;
+CREATE TRIGGER session_keys_stay_with_their_session BEFORE UPDATE OF session ON session_keys
+BEGIN SELECT RAISE(ABORT, 'a session key stays with its session'); END;
 CREATE TRIGGER session_keys_keep_rows BEFORE DELETE ON session_keys
 BEGIN SELECT RAISE(ABORT, 'session keys are erased, not deleted'); END;

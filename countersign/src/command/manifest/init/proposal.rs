@@ -6,7 +6,7 @@ use countersign_canon::Json;
 
 use super::scan::Scan;
 use crate::command::manifest::yaml;
-use crate::output::visible;
+use crate::output::inline;
 
 pub(super) fn manifest(folder: &Path, scan: &Scan) -> Json {
     let read = || Json::object([("side_effect", Json::from("read"))]);
@@ -67,24 +67,33 @@ pub(super) fn text(manifest: &Json, scan: &Scan) -> String {
     }
     if scan.found("runs-programs") {
         comments.push(
-            "For programs: declare exec, and list them in permissions.exec.allowed_bins.".to_owned(),
+            "For programs: declare exec, and list them in permissions.exec.allowed_bins."
+                .to_owned(),
         );
     }
     // SECURITY: a file name must not end its comment.
-    let comments = comments.iter().map(|line| format!("# {}\n", one_line(line)));
+    let comments = comments
+        .iter()
+        .map(|line| format!("# {}\n", one_line(line)));
     format!("{}{}\n", comments.collect::<String>(), yaml(manifest))
 }
 
 fn one_line(text: &str) -> String {
-    visible(text).replace('\n', "⟨U+000A⟩")
+    inline(text)
 }
 
 /// The folder's own name in plain letters.
 fn name(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let plain: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name = folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     match plain.trim_matches('-') {
         "" => "skill".to_owned(),
         name => name.to_owned(),

@@ -47,7 +47,9 @@ impl Scan {
     }
 
     pub(super) fn found(&self, name: &str) -> bool {
-        self.findings.iter().any(|finding| finding.pattern.name == name)
+        self.findings
+            .iter()
+            .any(|finding| finding.pattern.name == name)
     }
 
     pub(super) fn grant(&self) -> &'static str {
@@ -61,7 +63,11 @@ impl Scan {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = self.pattern.severity.as_str();
-        write!(f, "{severity:8}  {}:{}  {}", self.file, self.line, self.pattern.what)
+        write!(
+            f,
+            "{severity:8}  {}:{}  {}",
+            self.file, self.line, self.pattern.what
+        )
     }
 }
 
@@ -89,9 +95,15 @@ pub(super) fn scan(folder: &Path) -> Result<Scan, Failure> {
         if text.len() as u64 > MAX_BYTES {
             scan.cut.push(name.clone());
         }
-        look(&name, &String::from_utf8_lossy(&text), &patterns, &mut scan.findings);
+        look(
+            &name,
+            &String::from_utf8_lossy(&text),
+            &patterns,
+            &mut scan.findings,
+        );
     }
-    scan.findings.sort_by_key(|finding| std::cmp::Reverse(finding.pattern.severity));
+    scan.findings
+        .sort_by_key(|finding| std::cmp::Reverse(finding.pattern.severity));
     Ok(scan)
 }
 
@@ -116,7 +128,10 @@ fn compile() -> Result<Vec<(Regex, &'static Pattern)>, Failure> {
     let compile = |pattern: &'static Pattern| {
         let regex = Regex::new(pattern.regex);
         let regex = regex.map_err(|error| {
-            Failure::new(Code::Input, format!("the pattern `{}`: {error}", pattern.name))
+            Failure::new(
+                Code::Input,
+                format!("the pattern `{}`: {error}", pattern.name),
+            )
         })?;
         Ok((regex, pattern))
     };
@@ -133,7 +148,7 @@ fn is_source(name: &str, text: &[u8]) -> bool {
 }
 
 const EXTENSIONS: [&str; 27] = [
-    "bash", "bat", "cjs", "cs", "fish", "go", "java", "js", "jsx", "kt", "lua", "mjs", "mts", "php",
-    "pl", "ps1", "py", "pyw", "rb", "rs", "sh", "swift", "ts", "tsx", "vbs", "zsh", "ksh",
+    "bash", "bat", "cjs", "cs", "fish", "go", "java", "js", "jsx", "kt", "lua", "mjs", "mts",
+    "php", "pl", "ps1", "py", "pyw", "rb", "rs", "sh", "swift", "ts", "tsx", "vbs", "zsh", "ksh",
 ];
 const MAX_BYTES: u64 = 1 << 22;

@@ -22,7 +22,11 @@ pub(super) struct Result {
 impl Report {
     /// Adds what was reached of a file; files may be tested several times.
     pub(super) fn cover(&mut self, file: Coverage) {
-        let Some(known) = self.coverage.iter_mut().find(|known| known.file == file.file) else {
+        let Some(known) = self
+            .coverage
+            .iter_mut()
+            .find(|known| known.file == file.file)
+        else {
             self.coverage.push(file);
             return;
         };
@@ -53,11 +57,17 @@ impl Report {
             .iter()
             .filter_map(|result| {
                 let failure = result.failure.as_ref()?;
-                Some(visible(&format!("FAILED ✗  {}: {}: {failure}", result.place, result.name)))
+                Some(visible(&format!(
+                    "FAILED ✗  {}: {}: {failure}",
+                    result.place, result.name
+                )))
             })
             .collect();
         let failed = self.failed();
-        lines.push(format!("{} passed, {failed} failed", self.results.len() - failed));
+        lines.push(format!(
+            "{} passed, {failed} failed",
+            self.results.len() - failed
+        ));
         if !self.coverage.is_empty() {
             lines.push(String::new());
             lines.push(self.table().text());
@@ -77,7 +87,11 @@ impl Report {
             ]);
         }
         let (covered, lines) = self.lines();
-        let total = [percentage(covered, lines), lines.to_string(), "total".to_owned()];
+        let total = [
+            percentage(covered, lines),
+            lines.to_string(),
+            "total".to_owned(),
+        ];
         table.row(total);
         table
     }
@@ -114,7 +128,10 @@ impl Report {
     }
 
     fn failed(&self) -> usize {
-        self.results.iter().filter(|result| result.failure.is_some()).count()
+        self.results
+            .iter()
+            .filter(|result| result.failure.is_some())
+            .count()
     }
 
     /// How many lines are covered, and how many there are.

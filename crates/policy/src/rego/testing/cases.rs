@@ -40,12 +40,20 @@ pub enum CaseError {
 pub fn cases(document: &Json) -> Result<Vec<Case>, CaseError> {
     let cases = document.get("cases").and_then(Json::as_array);
     let cases = cases.ok_or(CaseError::NoCases)?;
-    cases.iter().zip(1..).map(|(case, number)| read(case, number)).collect()
+    cases
+        .iter()
+        .zip(1..)
+        .map(|(case, number)| read(case, number))
+        .collect()
 }
 
 fn read(case: &Json, number: usize) -> Result<Case, CaseError> {
     let missing = |member| CaseError::Member { number, member };
-    let id = case.get("id").and_then(Json::as_str).ok_or(missing("id"))?.to_owned();
+    let id = case
+        .get("id")
+        .and_then(Json::as_str)
+        .ok_or(missing("id"))?
+        .to_owned();
     let request = case.get("request").ok_or(missing("request"))?.clone();
     let expect = case.get("expect").ok_or(missing("expect"))?.clone();
     let members = expect.as_object().ok_or(missing("expect"))?;

@@ -45,7 +45,9 @@ impl Fault {
             Some((_, message)) => message.trim(),
             None => text.trim(),
         };
-        let place = text.split_once("--> ").and_then(|(_, rest)| rest.lines().next());
+        let place = text
+            .split_once("--> ")
+            .and_then(|(_, rest)| rest.lines().next());
         let mut parts = place.unwrap_or_default().rsplitn(3, ':').skip(1);
         match (parts.next().map(str::parse), parts.next()) {
             (Some(Ok(line)), Some(file)) => Self {
@@ -78,9 +80,17 @@ impl fmt::Display for Fault {
 
 /// The first line that calls it.
 fn find(name: &str, sources: &[Source]) -> Option<(String, u64)> {
-    let is_call = |line: &str| line.split('#').next().is_some_and(|code| code.contains(name));
+    let is_call = |line: &str| {
+        line.split('#')
+            .next()
+            .is_some_and(|code| code.contains(name))
+    };
     sources.iter().find_map(|source| {
-        let (_, number) = source.text.lines().zip(1..).find(|(line, _)| is_call(line))?;
+        let (_, number) = source
+            .text
+            .lines()
+            .zip(1..)
+            .find(|(line, _)| is_call(line))?;
         Some((source.name.clone(), number))
     })
 }

@@ -109,8 +109,12 @@ fn find_calls(node: &Json, calls: &mut Vec<(String, u64)>) {
         calls.extend(call.get("fcn").and_then(name).zip(line));
     }
     match node {
-        Json::Array(elements) => elements.iter().for_each(|element| find_calls(element, calls)),
-        Json::Object(members) => members.iter().for_each(|(_, value)| find_calls(value, calls)),
+        Json::Array(elements) => elements
+            .iter()
+            .for_each(|element| find_calls(element, calls)),
+        Json::Object(members) => members
+            .iter()
+            .for_each(|(_, value)| find_calls(value, calls)),
         _ => {}
     }
 }

@@ -4,7 +4,10 @@ use super::*;
 use crate::whatif::{Answer, decide};
 
 fn source(name: &str, text: &str) -> Source {
-    let text = format!("package {}\nimport rego.v1\n{text}\n", name.replace(".rego", ""));
+    let text = format!(
+        "package {}\nimport rego.v1\n{text}\n",
+        name.replace(".rego", "")
+    );
     Source {
         name: name.to_owned(),
         text,
@@ -33,7 +36,13 @@ fn a_test_passes_only_if_it_is_true() {
     let found: Vec<(&str, u64, &str)> = tested
         .tests
         .iter()
-        .map(|test| (&*test.name, test.line, test.failure.as_deref().unwrap_or("passed")))
+        .map(|test| {
+            (
+                &*test.name,
+                test.line,
+                test.failure.as_deref().unwrap_or("passed"),
+            )
+        })
         .collect();
     assert_eq!(found[0], ("test_true", 3, "passed"));
     assert_eq!(found[1], ("test_undefined", 4, "it is undefined"));
@@ -41,7 +50,10 @@ fn a_test_passes_only_if_it_is_true() {
     assert_eq!(found[3], ("test_number", 6, "it is not a boolean"));
     let error = "p_test.rego:7: could not find function data.p.nothing";
     assert_eq!(found[4], ("test_error", 7, error));
-    assert_eq!(found[5], ("test_twice", 8, "the name is used more than once"));
+    assert_eq!(
+        found[5],
+        ("test_twice", 8, "the name is used more than once")
+    );
     assert_eq!(found.len(), 7);
     let lines = |lines: &BTreeSet<u64>| lines.iter().copied().collect::<Vec<_>>();
     assert_eq!(lines(&tested.coverage[0].covered), [3]);
@@ -50,7 +62,10 @@ fn a_test_passes_only_if_it_is_true() {
 
 #[test]
 fn a_policy_that_nothing_reaches_is_not_covered() {
-    let policies = [source("p.rego", "a := 1"), source("q.rego", "b := 1\nc := 2")];
+    let policies = [
+        source("p.rego", "a := 1"),
+        source("q.rego", "b := 1\nc := 2"),
+    ];
     let tests = source("p_test.rego", "test_a if data.p.a == 1");
     let tested = run(&policies, &[tests], None).unwrap();
     assert_eq!(tested.coverage[1].missed, BTreeSet::from([3, 4]));
@@ -62,40 +77,69 @@ fn tests_call_no_more_than_policies() {
     let tests = source("p_test.rego", "test_now if time.now_ns() > 0");
     let error = run(&[], std::slice::from_ref(&tests), None).unwrap_err();
     let fault = Fault::of(&error, &[tests]);
-    assert_eq!((fault.file.as_str(), fault.line), ("p_test.rego", 3), "{fault}");
+    assert_eq!(
+        (fault.file.as_str(), fault.line),
+        ("p_test.rego", 3),
+        "{fault}"
+    );
 }
 
 #[test]
 fn a_manifest_stands_in_data() {
     let manifest = Manifest::partial(&json(r#"{"permissions":{"tools":["deploy"]}}"#)).unwrap();
-    let tests = [source("p_test.rego", "test_known if data.manifest.tools.deploy")];
-    assert_eq!(run(&[], &tests, Some(&manifest)).unwrap().tests[0].failure, None);
+    let tests = [source(
+        "p_test.rego",
+        "test_known if data.manifest.tools.deploy",
+    )];
+    assert_eq!(
+        run(&[], &tests, Some(&manifest)).unwrap().tests[0].failure,
+        None
+    );
     assert!(run(&[], &tests, None).unwrap().tests[0].failure.is_some());
 }
 
 #[test]
 fn outlines_name_packages_and_rules() {
-    let text = "package a.b[\"c-d\"]\nimport rego.v1\nf(x) := 2\ns contains 1\ndefault d := 3\nx.y := 1\n";
+    let text =
+        "package a.b[\"c-d\"]\nimport rego.v1\nf(x) := 2\ns contains 1\ndefault d := 3\nx.y := 1\n";
     let found = outline(&Source {
         name: "o.rego".to_owned(),
         text: text.to_owned(),
     });
     let found = found.unwrap();
     assert_eq!(found.package, "data.a.b[\"c-d\"]");
-    let rules: Vec<(&str, u64)> =
-        found.rules.iter().map(|rule| (&*rule.name, rule.line)).collect();
+    let rules: Vec<(&str, u64)> = found
+        .rules
+        .iter()
+        .map(|rule| (&*rule.name, rule.line))
+        .collect();
     assert_eq!(rules, [("f", 3), ("s", 4), ("d", 5), ("x.y", 6)]);
 }
 
 #[test]
 fn calls_of_functions_that_are_not_there_are_found() {
     let policies = [
-        source("p.rego", "import data.q\nimport data.q.g as h\nf(x) := x\nr if { f(q.g(1)) }\ns := h(1)"),
-        source("q.rego", "g(x) := count([x])\nu if walk(input, [_, _])\nv := missing.thing(1)"),
+        source(
+            "p.rego",
+            "import data.q\nimport data.q.g as h\nf(x) := x\nr if { f(q.g(1)) }\ns := h(1)",
+        ),
+        source(
+            "q.rego",
+            "g(x) := count([x])\nu if walk(input, [_, _])\nv := missing.thing(1)",
+        ),
     ];
     let outlines: Vec<Outline> = policies.iter().map(|one| outline(one).unwrap()).collect();
-    let faults: Vec<String> = unknown_calls(&outlines).iter().map(Fault::to_string).collect();
-    assert_eq!(faults, ["p.rego:7: there is no function `h`", "q.rego:5: there is no function `missing.thing`"]);
+    let faults: Vec<String> = unknown_calls(&outlines)
+        .iter()
+        .map(Fault::to_string)
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            "p.rego:7: there is no function `h`",
+            "q.rego:5: there is no function `missing.thing`"
+        ]
+    );
 }
 
 #[test]
@@ -122,13 +166,17 @@ fn cases_say_what_they_expect() {
         let case = &one(expect).unwrap()[0];
         assert_eq!(case.failure(&decide(&case.request)).as_deref(), failure);
     };
-    let found =
-        r#", found {"constraints":{},"outcome":"deny","reason":"PERMISSION_UNDECLARED"}"#;
-    check(r#"{"outcome":"deny","reason":"PERMISSION_UNDECLARED","constraints":{}}"#, None);
+    let found = r#", found {"constraints":{},"outcome":"deny","reason":"PERMISSION_UNDECLARED"}"#;
+    check(
+        r#"{"outcome":"deny","reason":"PERMISSION_UNDECLARED","constraints":{}}"#,
+        None,
+    );
     check(r#"{"outcome_not":"allow"}"#, None);
     check(
         r#"{"outcome":"allow","reason":"OK"}"#,
-        Some(&format!(r#"expected outcome "allow" and expected reason "OK"{found}"#)),
+        Some(&format!(
+            r#"expected outcome "allow" and expected reason "OK"{found}"#
+        )),
     );
     check(
         r#"{"outcome_not":"deny"}"#,

@@ -1,0 +1,137 @@
+//! What a command says by its exit code does not depend on who reads its output.
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn countersign(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command
+        .args(arguments)
+        .env("COUNTERSIGN_DATA", folder)
+        .current_dir(folder);
+    command
+}
+
+/// Runs a command whose standard output nobody reads.
+fn unread(folder: &Path, arguments: &[&str], input: &str) -> Option<i32> {
+    let mut child = countersign(folder, arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    // A command that has ended does not read on.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait().unwrap().code()
+}
+
+fn record(folder: &Path) {
+    let payload = r#"{"memory_key":"k"}"#;
+    let append = [
+        "log",
+        "append",
+        "--session",
+        "s",
+        "--type",
+        "MEMORY_WRITE",
+        "--payload",
+        payload,
+    ];
+    assert!(
+        countersign(folder, &append)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn a_bad_log_stays_bad_when_nobody_reads_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "json"] {
+        let code = unread(
+            folder.path(),
+            &["verify", "-", "--format", format],
+            "garbage\n",
+        );
+        assert_eq!(code, Some(5));
+    }
+}
+
+#[test]
+fn a_batch_that_was_cut_short_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "{\"type\":\"MEMORY_WRITE\",\"payload\":{}}\n".repeat(50);
+    let code = unread(
+        folder.path(),
+        &["log", "append", "--session", "s", "--batch", "-"],
+        &lines,
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_listing_that_nobody_reads_on_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path());
+    assert_eq!(unread(folder.path(), &["log", "list"], ""), Some(0));
+}
+
+#[test]
+fn an_export_can_be_verified_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path());
+    let export = countersign(folder.path(), &["log", "export", "--session", "s"])
+        .output()
+        .unwrap();
+    let mut child = countersign(folder.path(), &["verify", "/dev/stdin", "--count", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&export.stdout)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_planted_trigger_is_refused_before_anything_is_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path());
+    let plant = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); db.execute('CREATE TRIGGER x \
+                 BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END'); db.commit()";
+    let planted = Command::new("python3")
+        .args(["-c", plant])
+        .arg(folder.path().join("log.db"))
+        .status()
+        .unwrap();
+    assert!(planted.success());
+    let append = [
+        "log",
+        "append",
+        "--session",
+        "s",
+        "--type",
+        "MEMORY_WRITE",
+        "--payload",
+        "{}",
+    ];
+    let output = countersign(folder.path(), &append).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.stdout.is_empty());
+    let verify = countersign(folder.path(), &["verify"]).output().unwrap();
+    assert_eq!(verify.status.code(), Some(5));
+}
