@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use countersign_store::{At, Draft, Folder, Observer, Options, Pending, Step, Store};
 
-use crate::limit::{self, RawSqlite};
+use crate::limit::{self, RawSqlite, Write};
 use crate::measure::{Latencies, Pair, Result, middle, rate};
 use crate::report::{Report, milliseconds, progress, ratio, thousands};
 use crate::workload::Workload;
@@ -54,7 +54,13 @@ pub(crate) fn section(place: &Path, report: &mut Report<'_>) -> Result<()> {
         ],
     )?;
     progress("one session");
-    latency_row(place, report)?;
+    latency_row("bare fsync, appending 4 KiB", Write::Append, place, report)?;
+    latency_row(
+        "bare fsync, overwriting 4 KiB",
+        Write::Overwrite,
+        place,
+        report,
+    )?;
     append_row(
         "256 on their way",
         Shape {
@@ -129,39 +135,40 @@ struct Alone {
     fsync: Latencies,
 }
 
-impl Pair for Alone {
-    fn ratio(&self) -> f64 {
-        let of = |latencies: &Latencies| latencies.percentile(0.50).as_secs_f64();
-        of(&self.fsync) / of(&self.run.latencies)
+impl Alone {
+    fn limit(&self) -> f64 {
+        rate(self.fsync.len(), DURATION)
     }
 }
 
-fn latency_row(place: &Path, report: &mut Report<'_>) -> Result<()> {
+impl Pair for Alone {
+    fn ratio(&self) -> f64 {
+        self.run.rate() / self.limit()
+    }
+}
+
+fn latency_row(name: &str, write: Write, place: &Path, report: &mut Report<'_>) -> Result<()> {
     let alone = middle(|| {
         let folder = tempfile::tempdir_in(place)?;
         let bench = StoreBench::open(folder.path())?;
         let mut workload = Workload::new(1)?;
         bench.fill(&mut workload, 64, 1)?;
         let run = bench.drive(workload.take(MAX_EVENTS), 1, DURATION)?;
-        Ok(Alone {
-            run,
-            fsync: limit::bare_fsync(folder.path(), DURATION)?,
-        })
+        let fsync = limit::bare_fsync(write, folder.path(), DURATION)?;
+        Ok(Alone { run, fsync })
     })?;
-    let fsync = &alone.fsync;
+    let latencies = [&alone.run.latencies, &alone.fsync]
+        .map(|latencies| [0.50, 0.99].map(|share| milliseconds(latencies.percentile(share))));
+    let [[p50, p99], [bare_p50, bare_p99]] = latencies;
     report.row(&[
         "1 on its way".to_owned(),
         thousands(alone.run.rate()),
-        milliseconds(alone.run.latencies.percentile(0.50)),
-        milliseconds(alone.run.latencies.percentile(0.99)),
+        p50,
+        p99,
         format!("{:.1}", alone.run.per_commit()),
-        format!(
-            "bare fsync of 4 KiB, p50 {}, p99 {}",
-            milliseconds(fsync.percentile(0.50)),
-            milliseconds(fsync.percentile(0.99)),
-        ),
-        thousands(rate(fsync.len(), DURATION)),
-        format!("{} (of p50)", ratio(alone.ratio())),
+        format!("{name}: p50 {bare_p50}, p99 {bare_p99}"),
+        thousands(alone.limit()),
+        ratio(alone.ratio()),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! The limits: what the disk, SQLite and SHA-256 do when nothing else is asked of them.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,31 @@ use rusqlite::{Connection, ToSql, TransactionBehavior};
 
 use crate::measure::{Latencies, Result};
 
-/// Appends 4 KiB to a file and waits for the disk, one after the other.
-pub(crate) fn bare_fsync(folder: &Path, duration: Duration) -> Result<Latencies> {
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join("bare"))?;
+/// Where a bare write goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Write {
+    /// To the end of a file that grows, like a new log.
+    Append,
+    /// Over older content, like a log that is recycled.
+    Overwrite,
+}
+
+/// Writes 4 KiB to a file and waits for the disk, again and again.
+pub(crate) fn bare_fsync(write: Write, folder: &Path, duration: Duration) -> Result<Latencies> {
+    let mut file = File::create(folder.join("bare"))?;
+    if let Write::Overwrite = write {
+        file.write_all(&[0; RECYCLED])?;
+        file.sync_all()?;
+    }
     let mut latencies = Latencies::default();
     let end = Instant::now() + duration;
     while Instant::now() < end {
         let start = Instant::now();
-        file.write_all(&[7; 4096])?;
+        if let Write::Overwrite = write {
+            let offset = latencies.len() * PAGE % RECYCLED;
+            file.seek(SeekFrom::Start(offset as u64))?;
+        }
+        file.write_all(&[7; PAGE])?;
         file.sync_data()?;
         latencies.push(start.elapsed());
     }
@@ -127,3 +141,7 @@ pub(crate) fn hash_each(texts: &[&[u8]]) {
         std::hint::black_box(Hash::of(text));
     }
 }
+
+const PAGE: usize = 4096;
+/// As large as the store lets its write-ahead log become.
+const RECYCLED: usize = 1000 * PAGE;

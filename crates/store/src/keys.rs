@@ -38,12 +38,12 @@ impl Keys {
     /// Whether every session key was wrapped by a master key of the file: a key file of another log,
     /// or one from before a rotation, must not be used to make new sessions.
     pub(crate) fn check_fit(&self, db: &Connection) -> Result<(), Error> {
-        match missing_master(&self.lock(), db)? {
-            None => return Ok(()),
+        let mut keyring = self.lock();
+        if missing_master(&keyring, db)?.is_some() {
             // Another process may have rotated between the two looks.
-            Some(_) => self.reload()?,
+            keyring.reload()?;
         }
-        match missing_master(&self.lock(), db)? {
+        match missing_master(&keyring, db)? {
             None => Ok(()),
             Some(id) => Err(KeyringError::Missing(id).into()),
         }

@@ -82,25 +82,31 @@ fn prepare_writer(path: &Path) -> Result<Connection, Error> {
     // SECURITY: an erased key must not live on in unused parts of the file.
     connection.pragma_update(None, "secure_delete", true)?;
     migrate(&mut connection, path)?;
-    refuse_other_schema(&connection, path)?;
+    refuse_foreign_objects(&connection, path)?;
     Ok(connection)
 }
 
 /// SECURITY: a trigger that somebody added could swallow or change what is written, so nothing is
-/// written under another schema than the one that the migrations make.
-fn refuse_other_schema(connection: &Connection, path: &Path) -> Result<(), Error> {
-    let expected = Connection::open_in_memory()?;
+/// written where the schema holds more than the migrations make.
+fn refuse_foreign_objects(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let ours = Connection::open_in_memory()?;
     for migration in MIGRATIONS {
-        expected.execute_batch(migration)?;
+        ours.execute_batch(migration)?;
     }
-    if objects(connection)? == objects(&expected)? {
-        return Ok(());
+    let ours = objects(&ours)?;
+    match objects(connection)?
+        .into_iter()
+        .find(|object| !ours.contains(object))
+    {
+        None => Ok(()),
+        Some((kind, name, _)) => {
+            let problem = format!("has a {kind} `{name}` that this program did not make");
+            Err(Error::Foreign {
+                path: path.to_owned(),
+                problem,
+            })
+        }
     }
-    let problem = "has tables, indexes or triggers that this program did not make".to_owned();
-    Err(Error::Foreign {
-        path: path.to_owned(),
-        problem,
-    })
 }
 
 /// Everything that the schema holds, but for the statistics of the query planner.

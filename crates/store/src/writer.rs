@@ -9,7 +9,7 @@ use countersign_canon::Hash;
 use countersign_event::{Head, Sealed};
 use countersign_vault::WrappedKey;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, ToSql, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::lane::{self, Lane, NO_KEY};
@@ -166,15 +166,17 @@ impl Writer {
         self.heads.forget_if_others_wrote(&transaction)?;
         let mut rows = HashMap::new();
         let mut outcomes = Vec::with_capacity(batch.len());
+        let mut insert = transaction.prepare_cached(INSERT)?;
         for job in batch {
             outcomes.push(
-                match append(job, &transaction, &mut self.heads, &mut rows) {
+                match append(job, &mut insert, &transaction, &mut self.heads, &mut rows) {
                     // The other sessions of the transaction are not to blame.
                     Err(damaged @ Error::Damaged { .. }) => Err(damaged),
                     outcome => outcome?,
                 },
             );
         }
+        drop(insert);
         observe(self.observer.as_ref(), Step::Written);
         transaction.commit()?;
         observe(self.observer.as_ref(), Step::Synced);
@@ -229,6 +231,7 @@ impl Heads {
 /// Inserts one event if it is the next one of its chain.
 fn append(
     job: &Job,
+    insert: &mut Statement<'_>,
     db: &Connection,
     heads: &mut Heads,
     rows: &mut HashMap<*const Lane, i64>,
@@ -250,14 +253,12 @@ fn append(
     }
     // `insert` fails unless exactly one row was added: a trigger that somebody planted must not
     // swallow an event that is acknowledged then.
-    let id = db
-        .prepare_cached("INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)")?
-        .insert((
-            session,
-            event.seq() as i64,
-            Text(event.line()),
-            job.ciphertext.as_deref(),
-        ))?;
+    let id = insert.insert((
+        session,
+        event.seq() as i64,
+        Text(event.line()),
+        job.ciphertext.as_deref(),
+    ))?;
     heads.known.insert(session, event.head());
     let id = u64::try_from(id).unwrap_or_default();
     Ok(Ok(Recorded {
@@ -345,6 +346,7 @@ pub(crate) fn observe(observer: Option<&Observer>, step: Step) {
     }
 }
 
+const INSERT: &str = "INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)";
 const MAX_BATCH_EVENTS: usize = 1024;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_KNOWN_HEADS: usize = 1 << 16;

@@ -16,7 +16,7 @@ use crate::shim::{Faults, Shim};
 #[test]
 fn a_disk_that_fails_is_told_and_nothing_is_acknowledged() {
     let shim = Shim::compile();
-    let full = "the disk is full: the event was not recorded";
+    let full = "the disk is full: nothing was recorded";
     let broken = "the database failed: disk I/O error";
     for (call, error, text) in [
         ("write", "ENOSPC", full),
@@ -106,7 +106,7 @@ fn a_session_never_begins_in_its_middle() {
     let (_parent, folder) = new_folder();
     let child = "faults::child_loses_the_first_event_of_a_session";
     let end = run(child, "write", "ENOSPC", &shim, &folder);
-    let full = "the disk is full: the event was not recorded";
+    let full = "the disk is full: nothing was recorded";
     let conflict = "conflict: the next event of the session is number 0, not 1";
     assert_eq!(end.said, [full, conflict]);
     let reader = Reader::open(&folder).unwrap();
@@ -221,11 +221,7 @@ fn an_erasure_that_fails_erases_nothing() {
     );
     assert_eq!(
         end.said,
-        [
-            "the disk is full: the event was not recorded",
-            "x",
-            "erased true"
-        ]
+        ["the disk is full: nothing was recorded", "x", "erased true"]
     );
     verified(&folder);
 }

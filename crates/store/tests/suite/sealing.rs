@@ -224,17 +224,18 @@ fn the_wrong_master_key_is_named() {
     fs::copy(other.master_key(), folder.master_key()).unwrap();
 
     let missing = format!("the master key `{id}` is not in the key file");
-    let store = open(&folder);
-    let event = events(&scope, store.reader()).pop().unwrap();
+    let reader = Reader::open(&folder).unwrap();
+    let event = events(&scope, &reader).pop().unwrap();
     assert_eq!(
-        store.reader().open_payload(&event).unwrap_err().to_string(),
+        reader.open_payload(&event).unwrap_err().to_string(),
         missing
     );
-    assert_eq!(
-        store.record(note(&scope, "y")).unwrap_err().to_string(),
-        missing
-    );
-    assert_eq!(store.rotate_master_key().unwrap_err().to_string(), missing);
+    assert_eq!(reader.check_keys().unwrap_err().to_string(), missing);
+    // Nothing is written with a key that does not belong to the log.
+    let Err(refused) = Store::open(&folder, Options::default()) else {
+        panic!("the key of another log was taken");
+    };
+    assert_eq!(refused.to_string(), missing);
     // The chain can be checked all the same, and the report says what could not be.
     let report = verify_with(&folder, None);
     assert!(report.is_good());
