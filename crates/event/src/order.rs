@@ -13,9 +13,10 @@
 //! `POLICY_DECISION` about a call comes after its proposal and before its end; memory, checkpoint,
 //! sanitising and error events may come at any time; nothing follows `TERMINATION`.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
+
+use foldhash::HashMap;
 
 use crate::{EventType, Refs};
 
@@ -226,8 +227,8 @@ struct Calls<S> {
 impl<S> Default for Calls<S> {
     fn default() -> Self {
         Self {
-            named: HashMap::new(),
-            unnamed: HashMap::new(),
+            named: HashMap::default(),
+            unnamed: HashMap::default(),
         }
     }
 }
