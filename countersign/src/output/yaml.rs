@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let source = r#"{"a":{"b":[],"c":{},"d":[1,"x",["y"],{"z":null}]},"e e":"no","f":"1.0.0",
-            "g":"*.x.com","h":"a: b # c","i":true,"j":-0.5,"k":"line\nbreak","l":"","m":"/work/a",
+            "g":"*.x.com","h":"a: b # c","i":true,"j":-0.5,"k":"line\nbreak","l":"","m":"/data/a",
             "true":"~","n":"sha256:00"}"#;
         let json = Json::admit(source.as_bytes(), &Limits::event()).unwrap();
         let text = yaml(&json);

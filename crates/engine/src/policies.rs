@@ -57,22 +57,28 @@ impl UserPolicy {
     }
 
     fn opinion(&self, input: &Value) -> Opinion {
-        let answer = self.bundle.evaluate(input).map_err(|error| {
-            Verdict::new(Decision::Deny, error.reason()).with_message(error.to_string())
-        });
-        let verdict = answer.and_then(|answer| {
-            Verdict::from_policy(&from_value(&answer).unwrap_or(Json::Null)).map_err(|error| {
-                Verdict::new(Decision::Deny, error.reason()).with_message(error.to_string())
-            })
-        });
-        // FAIL-CLOSED: a policy that gives no verdict denies.
-        let verdict = verdict.unwrap_or_else(|denied| denied);
         Opinion {
             policy: self.name.clone(),
             mode: self.mode,
-            verdict,
+            verdict: self.verdict(input),
         }
     }
+
+    /// FAIL-CLOSED: a policy that gives no verdict denies.
+    fn verdict(&self, input: &Value) -> Verdict {
+        let answer = match self.bundle.evaluate(input) {
+            Ok(answer) => from_value(&answer).unwrap_or(Json::Null),
+            Err(error) => return denied(error.reason(), &error),
+        };
+        match Verdict::from_policy(&answer) {
+            Ok(verdict) => verdict,
+            Err(error) => denied(error.reason(), &error),
+        }
+    }
+}
+
+fn denied(reason: &str, error: &dyn ToString) -> Verdict {
+    Verdict::new(Decision::Deny, reason).with_message(error.to_string())
 }
 
 impl Policies {

@@ -12,7 +12,7 @@ use crate::ClockError;
 pub struct Refusal {
     reason: String,
     message: String,
-    explanation: Option<Explanation>,
+    explanation: Option<Box<Explanation>>,
     recorded: bool,
 }
 
@@ -39,7 +39,7 @@ impl Refusal {
         Self {
             reason: verdict.reason().unwrap_or("DENIED").to_owned(),
             message: verdict.message().unwrap_or_default().to_owned(),
-            explanation: Some(explanation),
+            explanation: Some(Box::new(explanation)),
             recorded: true,
         }
     }
@@ -61,7 +61,7 @@ impl Refusal {
 
     /// Which rule spoke, and why.
     pub fn explanation(&self) -> Option<&Explanation> {
-        self.explanation.as_ref()
+        self.explanation.as_deref()
     }
 
     /// Whether the refusal is in the log; if not, recording is what failed.

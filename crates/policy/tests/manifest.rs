@@ -20,7 +20,7 @@ const AEGIS: &str = r#"{
     "name": "deployer", "version": "1.0.0", "publisher": "acme",
     "permissions": {
         "tools": ["read_file", "exec", "mcp.https", "deploy"],
-        "fs": {"read_roots": ["/work", "/data"], "write_roots": ["/work/out"]},
+        "fs": {"read_roots": ["/data", "/data"], "write_roots": ["/data/out"]},
         "net": {"domains": ["api.x.com", "*.Y.org"]},
         "secrets": ["TOKEN"],
         "exec": {"allowed_bins": ["/usr/bin/git"], "arg_patterns": ["status|log"]},
@@ -30,7 +30,7 @@ const AEGIS: &str = r#"{
             "max_output_bytes": 2048, "timeout_ms": 1000, "max_wall_time_ms": 600000
         }
     },
-    "sandbox": {"required": true, "image": "ghcr.io/acme/x@sha256:00", "mounts": ["/work"]},
+    "sandbox": {"required": true, "image": "ghcr.io/acme/x@sha256:00", "mounts": ["/data"]},
     "integrity": {
         "files": {"skill.py": "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
         "tree_sha256": "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d",
@@ -86,9 +86,9 @@ fn every_field_of_the_aegis_schema() {
     let path = |text| NormalPath::from_argument(text).unwrap();
     assert_eq!(
         permissions.fs.read_roots,
-        Some(vec![path("/work"), path("/data")])
+        Some(vec![path("/data"), path("/data")])
     );
-    assert_eq!(permissions.fs.write_roots, Some(vec![path("/work/out")]));
+    assert_eq!(permissions.fs.write_roots, Some(vec![path("/data/out")]));
     assert!(
         permissions
             .net
@@ -110,7 +110,7 @@ fn every_field_of_the_aegis_schema() {
         }
     );
     assert!(manifest.sandbox().required);
-    assert_eq!(manifest.sandbox().mounts, ["/work"]);
+    assert_eq!(manifest.sandbox().mounts, ["/data"]);
     assert_eq!(manifest.integrity().files.len(), 1);
     assert_eq!(
         manifest.integrity().signature.as_deref(),

@@ -93,12 +93,12 @@ fn hosts_and_roots() {
     check_aegis(
         r#""permissions":{
             "net":{"domains":["*","*com","*.","https://x.com","x.com/a","x.com:443","a@x.com","x..com","faß.de","*.10.0.0.1"]},
-            "fs":{"read_roots":["work","/work/","/a/../b","/..","","~/x","/a\\b"],"write_root":[]}
+            "fs":{"read_roots":["work","/data/","/a/../b","/..","","~/x","/a\\b"],"write_root":[]}
         },"sandbox":{"required":true}"#,
         &[
             "`/permissions/fs/write_root`: unknown field, did you mean `write_roots`?",
             "`/permissions/fs/read_roots/0`: `work` is not a root: not an absolute path",
-            "`/permissions/fs/read_roots/1`: `/work/` is not normalised, write `/work`",
+            "`/permissions/fs/read_roots/1`: `/data/` is not normalised, write `/data`",
             "`/permissions/fs/read_roots/2`: `/a/../b` is not normalised, write `/b`",
             "`/permissions/fs/read_roots/3`: `/..` is not a root: `..` leads above the root",
             "`/permissions/fs/read_roots/4`: must not be empty",
@@ -218,7 +218,7 @@ fn effects_need_a_sandbox() {
         "`/permissions/exec/allowed_bins` is not empty",
     );
     refused(
-        r#""permissions":{"fs":{"write_roots":["/work"]}}"#,
+        r#""permissions":{"fs":{"write_roots":["/data"]}}"#,
         "`/permissions/fs/write_roots` is not empty",
     );
     refused(

@@ -39,11 +39,11 @@ impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let filter = self.filter()?;
         let reader = self.data.reader()?;
-        if let Some(session) = &self.session {
-            if reader.last(&filter, 1)?.is_empty() {
-                let message = format!("no session `{session}`");
-                return Err(Failure::new(Code::NoSession, message));
-            }
+        if let Some(session) = &self.session
+            && reader.last(&filter, 1)?.is_empty()
+        {
+            let message = format!("no session `{session}`");
+            return Err(Failure::new(Code::NoSession, message));
         }
         let mut out = self.output()?;
         reader.each(&filter, 0, |event| {

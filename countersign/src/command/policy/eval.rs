@@ -14,7 +14,7 @@ Nothing is recorded and nothing runs. Paths are judged by their letters: links a
 Exit code: 0 allow, 2 deny, 4 held for a human.
 
 Examples:
-  countersign policy eval --manifest m.yaml --tool read_file --args '{\"path\":\"/work/a\"}'
+  countersign policy eval --manifest m.yaml --tool read_file --args '{\"path\":\"/data/a\"}'
   countersign policy eval --manifest m.yaml --tool exec --args @args.json \\
       --snapshot '{\"is_tainted\":true}'")]
 pub(crate) struct Eval {

@@ -58,7 +58,7 @@ fn check(manifest: &str, tool: &str, args: &str, state: State, expect: (Decision
 
 const MANIFEST: &str = r#"{"permissions":{
     "tools":["read_file","write_file","exec","mcp.https","deploy"],
-    "fs":{"read_roots":["/work"],"write_roots":["/work/out"]},
+    "fs":{"read_roots":["/data"],"write_roots":["/data/out"]},
     "net":{"domains":["x.com","*.y.com"]},
     "exec":{"allowed_bins":["git"],"arg_patterns":["status( -s)?"]},
     "approval_required":["deploy"]}}"#;
@@ -103,7 +103,7 @@ fn the_rules_speak_in_their_order() {
     check(
         MANIFEST,
         "read_file",
-        r#"{"path":"/work/a"}"#,
+        r#"{"path":"/data/a"}"#,
         spent,
         deny("BUDGET_EXCEEDED"),
     );
@@ -158,21 +158,21 @@ fn the_rules_speak_in_their_order() {
     check(
         MANIFEST,
         "read_file",
-        r#"{"path":"/work/../etc/passwd"}"#,
+        r#"{"path":"/data/../etc/passwd"}"#,
         calm(),
         deny("PATH_DENY"),
     );
     check(
         MANIFEST,
         "write_file",
-        r#"{"path":"/work/a"}"#,
+        r#"{"path":"/data/a"}"#,
         calm(),
         deny("PATH_DENY"),
     );
     check(
         MANIFEST,
         "write_file",
-        r#"{"path":"/work/out/a"}"#,
+        r#"{"path":"/data/out/a"}"#,
         calm(),
         allow,
     );

@@ -39,7 +39,7 @@ impl NormalPath {
         &self.0
     }
 
-    /// Whether the path is one of the roots or lies below one. `/work` does not hold `/workspace`.
+    /// Whether the path is one of the roots or lies below one. `/data` does not hold `/dataspace`.
     pub fn within<'r>(&self, roots: impl IntoIterator<Item = &'r NormalPath>) -> bool {
         roots.into_iter().any(|root| self.is_within(root))
     }

@@ -125,7 +125,7 @@ fn tool_calls_follow_the_table() {
     let mut random = Random::seeded(3);
     for _ in 0..500 {
         let mut order = Order::default();
-        let mut last: HashMap<String, &str> = HashMap::new();
+        let mut last: HashMap<String, &str> = HashMap::default();
         for number in 0..60 {
             let (event, after) = random.pick(table);
             let call = format!("c{}", random.below(4));

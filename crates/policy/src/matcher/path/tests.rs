@@ -11,48 +11,48 @@ fn check(text: &str, expect: Result<&str, PathError>) {
 fn absolute_paths() {
     check("/", Ok("/"));
     check("//", Ok("/"));
-    check("/work", Ok("/work"));
-    check("/work/", Ok("/work"));
-    check("//work//a", Ok("/work/a"));
-    check("/work/./a/.", Ok("/work/a"));
-    check("/work/a/../b", Ok("/work/b"));
-    check("/work/a/b/../../../etc", Ok("/etc"));
-    check("/work/..", Ok("/"));
+    check("/data", Ok("/data"));
+    check("/data/", Ok("/data"));
+    check("//data//a", Ok("/data/a"));
+    check("/data/./a/.", Ok("/data/a"));
+    check("/data/a/../b", Ok("/data/b"));
+    check("/data/a/b/../../../etc", Ok("/etc"));
+    check("/data/..", Ok("/"));
     check("/...", Ok("/..."));
     check("/..a/b..", Ok("/..a/b.."));
-    check("/work/a b/100%.txt", Ok("/work/a b/100%.txt"));
-    check("/work/%zz", Ok("/work/%zz"));
+    check("/data/a b/100%.txt", Ok("/data/a b/100%.txt"));
+    check("/data/%zz", Ok("/data/%zz"));
     // Characters that only look like slashes and dots.
-    check("/work/a∕..∕b", Ok("/work/a∕..∕b"));
-    check("/work／..／etc", Ok("/work／..／etc"));
-    check("/work/‥/etc", Ok("/work/‥/etc"));
+    check("/data/a∕..∕b", Ok("/data/a∕..∕b"));
+    check("/data／..／etc", Ok("/data／..／etc"));
+    check("/data/‥/etc", Ok("/data/‥/etc"));
 }
 
 #[test]
 fn refused_paths() {
     check("", Err(PathError::Empty));
     check("work", Err(PathError::Relative));
-    check("./work", Err(PathError::Relative));
+    check("./data", Err(PathError::Relative));
     check("../etc/passwd", Err(PathError::Relative));
     check("/..", Err(PathError::AboveRoot));
-    check("/work/../../etc", Err(PathError::AboveRoot));
-    check("/work/\0", Err(PathError::Character));
-    check("/work/a\n/b", Err(PathError::Character));
-    check("/work/\u{1b}[2J", Err(PathError::Character));
-    check("/work/..\\..\\etc", Err(PathError::Character));
+    check("/data/../../etc", Err(PathError::AboveRoot));
+    check("/data/\0", Err(PathError::Character));
+    check("/data/a\n/b", Err(PathError::Character));
+    check("/data/\u{1b}[2J", Err(PathError::Character));
+    check("/data/..\\..\\etc", Err(PathError::Character));
     check("\\\\server\\share", Err(PathError::Character));
     check("C:\\work", Err(PathError::Character));
-    check("/work/%2e%2e/etc", Err(PathError::Percent));
-    check("/work/%2E./etc", Err(PathError::Percent));
-    check("/work/..%2fetc", Err(PathError::Percent));
-    check("/work/%252e%252e/etc", Err(PathError::Percent));
-    check("/work/%00", Err(PathError::Percent));
-    check("/work/%c0%ae%c0%ae/etc", Err(PathError::Percent));
-    check("/work/%u002e%u002e/etc", Err(PathError::Percent));
+    check("/data/%2e%2e/etc", Err(PathError::Percent));
+    check("/data/%2E./etc", Err(PathError::Percent));
+    check("/data/..%2fetc", Err(PathError::Percent));
+    check("/data/%252e%252e/etc", Err(PathError::Percent));
+    check("/data/%00", Err(PathError::Percent));
+    check("/data/%c0%ae%c0%ae/etc", Err(PathError::Percent));
+    check("/data/%u002e%u002e/etc", Err(PathError::Percent));
     check(" /etc/passwd", Err(PathError::OuterSpace));
-    check("/work/a ", Err(PathError::OuterSpace));
-    check("/work/.. /etc", Err(PathError::OuterSpace));
-    check("/work/\u{a0}../etc", Err(PathError::OuterSpace));
+    check("/data/a ", Err(PathError::OuterSpace));
+    check("/data/.. /etc", Err(PathError::OuterSpace));
+    check("/data/\u{a0}../etc", Err(PathError::OuterSpace));
     check("~/.ssh/id", Err(PathError::Special));
     check("~root", Err(PathError::Special));
     check("file:///etc/passwd", Err(PathError::Special));
@@ -65,11 +65,11 @@ fn refused_paths() {
 
 #[test]
 fn relative_paths_start_from_the_base() {
-    let base = NormalPath::from_argument("/work/a").unwrap();
+    let base = NormalPath::from_argument("/data/a").unwrap();
     let read = |text| NormalPath::from_argument_in(text, &base).map(|path| path.to_string());
-    assert_eq!(read("b.txt"), Ok("/work/a/b.txt".to_owned()));
-    assert_eq!(read("../b.txt"), Ok("/work/b.txt".to_owned()));
-    assert_eq!(read("."), Ok("/work/a".to_owned()));
+    assert_eq!(read("b.txt"), Ok("/data/a/b.txt".to_owned()));
+    assert_eq!(read("../b.txt"), Ok("/data/b.txt".to_owned()));
+    assert_eq!(read("."), Ok("/data/a".to_owned()));
     assert_eq!(read("/etc"), Ok("/etc".to_owned()));
     assert_eq!(read("../../../etc"), Err(PathError::AboveRoot));
     assert_eq!(read("~/x"), Err(PathError::Special));
@@ -89,23 +89,23 @@ fn check_within(path: &str, roots: &[&str], expect: bool) {
 
 #[test]
 fn within() {
-    check_within("/work", &["/work"], true);
-    check_within("/work/a/b", &["/work"], true);
-    check_within("/workspace", &["/work"], false);
-    check_within("/work/../etc", &["/work"], false);
-    check_within("/wor", &["/work"], false);
-    check_within("/", &["/work"], false);
+    check_within("/data", &["/data"], true);
+    check_within("/data/a/b", &["/data"], true);
+    check_within("/dataspace", &["/data"], false);
+    check_within("/data/../etc", &["/data"], false);
+    check_within("/wor", &["/data"], false);
+    check_within("/", &["/data"], false);
     check_within("/etc/passwd", &["/"], true);
     check_within("/", &["/"], true);
     check_within("/b/c", &["/a", "/b"], true);
-    check_within("/work/a", &[], false);
-    check_within("/WORK/a", &["/work"], false);
+    check_within("/data/a", &[], false);
+    check_within("/WORK/a", &["/data"], false);
 }
 
 /// A disk with nothing but links on it.
 fn walk(text: &str, links: &[(&str, &str)]) -> Result<String, PathError> {
     let links: BTreeMap<&str, &str> = links.iter().copied().collect();
-    let base = NormalPath::from_argument("/work").unwrap();
+    let base = NormalPath::from_argument("/data").unwrap();
     let examine = |path: &NormalPath| match links.get(path.as_str()) {
         Some(&"?") => Link::Unknown,
         Some(target) => Link::To((*target).to_owned()),
@@ -119,47 +119,47 @@ fn links_are_walked_as_the_system_does() {
     let check = |text, links: &[(&str, &str)], expect: Result<&str, PathError>| {
         assert_eq!(walk(text, links), expect.map(str::to_owned), "{text}");
     };
-    check("a/b", &[], Ok("/work/a/b"));
-    check("/work/link", &[("/work/link", "/etc")], Ok("/etc"));
+    check("a/b", &[], Ok("/data/a/b"));
+    check("/data/link", &[("/data/link", "/etc")], Ok("/etc"));
     check(
-        "/work/link/passwd",
-        &[("/work/link", "/etc")],
+        "/data/link/passwd",
+        &[("/data/link", "/etc")],
         Ok("/etc/passwd"),
     );
     check(
         "link/x",
-        &[("/work/link", "sub/dir")],
-        Ok("/work/sub/dir/x"),
+        &[("/data/link", "sub/dir")],
+        Ok("/data/sub/dir/x"),
     );
-    check("link/x", &[("/work/link", "../other")], Ok("/other/x"));
+    check("link/x", &[("/data/link", "../other")], Ok("/other/x"));
     // `..` leaves the folder that the link leads into.
     check(
         "link/../shadow",
-        &[("/work/link", "/etc/ssl")],
+        &[("/data/link", "/etc/ssl")],
         Ok("/etc/shadow"),
     );
     check(
         "one/x",
-        &[("/work/one", "two"), ("/work/two", "/etc")],
+        &[("/data/one", "two"), ("/data/two", "/etc")],
         Ok("/etc/x"),
     );
     check(
         "link",
-        &[("/work/link", "link")],
+        &[("/data/link", "link")],
         Err(PathError::TooManyLinks),
     );
-    check("link/x", &[("/work/link", "?")], Err(PathError::Unexamined));
+    check("link/x", &[("/data/link", "?")], Err(PathError::Unexamined));
     check(
         "link",
-        &[("/work/link", "../../..")],
+        &[("/data/link", "../../..")],
         Err(PathError::AboveRoot),
     );
-    check("link", &[("/work/link", "")], Err(PathError::Empty));
-    check("link", &[("/work/link", "a\0b")], Err(PathError::Character));
-    check("link", &[("/work/link", "%2e\\x")], Ok("/work/%2e\\x"));
+    check("link", &[("/data/link", "")], Err(PathError::Empty));
+    check("link", &[("/data/link", "a\0b")], Err(PathError::Character));
+    check("link", &[("/data/link", "%2e\\x")], Ok("/data/%2e\\x"));
     check("%2e%2e/x", &[], Err(PathError::Percent));
     assert_eq!(
-        walk("link", &[("/work/link", &"a".repeat(5000))]),
+        walk("link", &[("/data/link", &"a".repeat(5000))]),
         Err(PathError::TooLong)
     );
 }
