@@ -13,10 +13,9 @@
 //! `POLICY_DECISION` about a call comes after its proposal and before its end; memory, checkpoint,
 //! sanitising and error events may come at any time; nothing follows `TERMINATION`.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-
-use foldhash::HashMap;
 
 use crate::{EventType, Refs};
 

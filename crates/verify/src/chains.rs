@@ -1,8 +1,9 @@
 //! The chains that have been seen so far.
 
+use std::collections::HashMap;
+
 use countersign_canon::Hash;
 use countersign_event::{Head, Line, Order};
-use foldhash::HashMap;
 
 use crate::report::{Problem, SessionReport};
 
