@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use countersign_canon::{Digest, Json, Limits};
-use countersign_engine::{
-    Admission, Clock, ClockError, Engine, Mode, Outcome, Policies, Proposal, UserPolicy,
-};
+use countersign_engine::{Admission, Clock, ClockError, Engine, Outcome, Proposal};
 use countersign_event::{EventType, Line, Scope};
-use countersign_policy::Decision;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::rego::Source;
+use countersign_policy::{Decision, Mode, Policies, UserPolicy};
 use countersign_store::{Filter, Folder, Options, Store};
 use countersign_verify::{Expectation, Selection, database::verify_database};
 

@@ -154,6 +154,7 @@ payloads! {
         public is_error: bool,
         public latency_ms: u64,
         public content_bytes: u64,
+        public result_labels: Vec<String>,
         sealed content: Json,
     }
     /// What policy said, and from which state.

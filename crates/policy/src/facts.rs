@@ -14,6 +14,7 @@ use crate::matcher::{
 };
 use crate::rego::object;
 
+mod clearance;
 mod places;
 
 use places::{Access, Places};
@@ -46,6 +47,8 @@ pub struct State {
     pub tainted: bool,
     /// Whether the call's sanitiser key is known.
     pub sanitized: bool,
+    /// The information labels of what the session has taken in.
+    pub labels: Vec<String>,
 }
 
 /// How paths are looked at.
@@ -79,6 +82,8 @@ pub struct Facts {
     pub command_clear: bool,
     /// Paths outside the roots of the manifest, as they were given.
     pub paths_outside: Vec<String>,
+    /// Labels of the session that the tool is not cleared for.
+    pub uncleared: Vec<String>,
     /// Whether it is a high-risk sink.
     pub sink: bool,
     /// Whether a tainted call is held, not denied.
@@ -107,6 +112,7 @@ impl State {
                 .unwrap_or_default(),
             tainted: view.is_tainted,
             sanitized,
+            labels: view.labels.clone(),
         }
     }
 }
@@ -138,6 +144,10 @@ impl Facts {
             programs,
             command_clear,
             paths_outside: paths_outside(action.args, &places, surroundings, manifest),
+            uncleared: clearance::uncleared(
+                tool.and_then(|tool| tool.clearance.as_deref()),
+                &state.labels,
+            ),
             sink: tool.map_or_else(
                 || is_sink(action.tool_name),
                 |tool| tool.is_sink(action.tool_name),
@@ -172,6 +182,7 @@ impl Facts {
             ("programs", texts(&self.programs)),
             ("command_clear", Value::Bool(self.command_clear)),
             ("paths_outside", texts(&self.paths_outside)),
+            ("uncleared", texts(&self.uncleared)),
             ("sink", Value::Bool(self.sink)),
             ("taint_holds", Value::Bool(self.taint_holds)),
             ("side_effect", Value::from(self.side_effect.as_str())),

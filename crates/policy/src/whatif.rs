@@ -209,6 +209,7 @@ fn state(snapshot: &Json, key: Option<&str>) -> Result<State, SnapshotError> {
         loop_violation: loop_violation(members.get("loop_violation")),
         tainted: flag("is_tainted")?,
         sanitized: sanitized(members.get("sanitized_keys"), key),
+        labels: labels(members.get("labels")).ok_or(expected("labels", "an array of strings"))?,
     })
 }
 
@@ -219,6 +220,14 @@ fn loop_violation(given: Option<&Json>) -> String {
         Some(Json::String(name)) => name.clone(),
         Some(_) => "LOOP_DETECTED".to_owned(),
     }
+}
+
+fn labels(given: Option<&Json>) -> Option<Vec<String>> {
+    let Some(given) = given else {
+        return Some(Vec::new());
+    };
+    let label = |label: &Json| label.as_str().map(str::to_owned);
+    given.as_array()?.iter().map(label).collect()
 }
 
 fn sanitized(keys: Option<&Json>, key: Option<&str>) -> bool {

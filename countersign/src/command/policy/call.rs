@@ -117,8 +117,9 @@ fn word(decision: Decision) -> &'static str {
     }
 }
 
-const MEMBERS: [&str; 7] = [
+const MEMBERS: [&str; 8] = [
     "is_tainted",
+    "labels",
     "loop_violation",
     "model_calls_consumed",
     "sanitized_keys",

@@ -77,6 +77,7 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
             ("tainted", Json::from(state.tainted)),
             ("sanitized", Json::from(state.sanitized)),
         ]),
+        "clearance" => members.push(("uncleared", texts(&facts.uncleared))),
         "exec" => members.extend([
             ("programs", texts(&facts.programs)),
             ("command_clear", Json::from(facts.command_clear)),
@@ -110,6 +111,10 @@ fn change(rule: &str, facts: &Facts) -> String {
         "budget" => "start a new session, or raise the limit in permissions.budgets".to_owned(),
         "loop" => "make another call; polling tools can be exempted in `loops`".to_owned(),
         "taint" => "sanitise the content and name its key, or ask a human".to_owned(),
+        "clearance" => format!(
+            "raise the clearance of `{tool}` to cover {}, or start a new session",
+            facts.uncleared.join(", ")
+        ),
         "exec" if !facts.command_clear => {
             "write a plain command whose programs and arguments can be told".to_owned()
         }

@@ -76,6 +76,11 @@ fn facts(
         } else {
             Vec::new()
         },
+        uncleared: if bit(7) && bit(2) {
+            vec!["secret".to_owned()]
+        } else {
+            Vec::new()
+        },
         sink: bit(6),
         taint_holds: bit(1),
         side_effect: if bit(3) {
@@ -97,6 +102,7 @@ fn facts(
             },
             tainted: bit(0) || bit(6),
             sanitized: bit(4),
+            labels: Vec::new(),
         },
     }
 }
