@@ -29,7 +29,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("benches", &["canon", "event", "store", "vault", "verify"]),
     (
         "countersign",
-        &["canon", "event", "policy", "store", "vault", "verify"],
+        &[
+            "canon", "engine", "event", "policy", "store", "vault", "verify",
+        ],
     ),
 ];
 

@@ -12,7 +12,10 @@ use crate::decide::{Decided, decide};
 use crate::hot::{Hot, Sessions, lock, rebuild};
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
-use crate::{Admission, Clock, Outcome, Permit, Preview, Proposal, Refusal, Running};
+use crate::{
+    Admission, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError, Preview, Proposal, Refusal,
+    Running,
+};
 
 /// Decides actions, and records every one of them.
 pub struct Engine {
@@ -41,6 +44,17 @@ impl Engine {
     /// The policies in force.
     pub fn policies(&self) -> Arc<Policies> {
         Arc::clone(&self.policies.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the policies again and puts them in force, between two decisions. If anything is wrong
+    /// with them, those that are in force stay. Tells whether anything changed.
+    pub fn reload(&self, files: &PolicyFiles) -> Result<bool, PolicyFilesError> {
+        let policies = files.load()?;
+        let changed = policies.digest() != self.policies().digest();
+        if changed {
+            self.replace_policies(policies);
+        }
+        Ok(changed)
     }
 
     /// Puts other policies in force, between two decisions.

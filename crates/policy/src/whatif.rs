@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use countersign_canon::{Digest, Json, Object};
 use countersign_event::EventType;
 
-use crate::Decision;
 use crate::capability::{Capability, Constraints, Judgement};
 use crate::facts::{Action, Facts, State, Surroundings};
 use crate::manifest::Manifest;
 use crate::matcher::Link;
 use crate::rego::{BundleError, Source};
+use crate::{Decision, Opinion, Policies};
 
 /// The answer, in the words of the decision API.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +47,16 @@ pub fn decide(request: &Json) -> Answer {
     Desk::default().decide(request)
 }
 
-/// What the rules say about one call in one state, with their grounds. The snapshot has the members
-/// that policies see of a session; what is absent was not used.
+/// What the policies say about one call in one state, with their grounds. The snapshot has the
+/// members that policies see of a session; what is absent was not used.
 pub fn judge(
     action: &Action<'_>,
     snapshot: &Json,
-    capability: &Capability,
-) -> Result<Judgement, SnapshotError> {
+    policies: &Policies,
+) -> Result<(Judgement, Vec<Opinion>), SnapshotError> {
     let state = state(snapshot, action.sanitizer_key)?;
-    Ok(capability.judge(&facts(action, state, capability.manifest())))
+    let facts = facts(action, state, policies.capability().manifest());
+    Ok(policies.judge(&facts, action.args, &|| snapshot.clone()))
 }
 
 impl Desk {
