@@ -71,7 +71,7 @@ pub struct Facts {
     /// Whether it leaves for the network.
     pub network: bool,
     /// Where to.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<Host>,
     /// Whether every destination could be told.
     pub hosts_clear: bool,
     /// Whether it runs programs.
@@ -162,6 +162,11 @@ impl Facts {
         }
     }
 
+    /// The destinations by name.
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(Host::to_string).collect()
+    }
+
     /// The input of the capability rules.
     pub(crate) fn to_value(&self) -> Value {
         object([
@@ -170,12 +175,7 @@ impl Facts {
             ("network", Value::Bool(self.network)),
             (
                 "hosts",
-                Value::from(
-                    self.hosts
-                        .iter()
-                        .map(|host| host_value(host))
-                        .collect::<Vec<_>>(),
-                ),
+                Value::from(self.hosts.iter().map(host_value).collect::<Vec<_>>()),
             ),
             ("hosts_clear", Value::Bool(self.hosts_clear)),
             ("exec", Value::Bool(self.exec)),
@@ -212,25 +212,22 @@ fn names(tool: &str) -> Vec<String> {
 }
 
 /// The destinations at the given places, and whether all of them could be told.
-fn hosts(args: &Json, places: &[Pointer]) -> (Vec<String>, bool) {
+fn hosts(args: &Json, places: &[Pointer]) -> (Vec<Host>, bool) {
     let mut hosts = Vec::new();
     let mut clear = true;
     for given in places.iter().filter_map(|place| place.resolve(args)) {
         match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host.to_string()),
+            Some(Ok(host)) => hosts.push(host),
             _ => clear = false,
         }
     }
     (hosts, clear)
 }
 
-fn host_value(host: &str) -> Value {
-    let parents: Vec<Value> = match Host::from_argument(host) {
-        Ok(host) => parents(&host).map(Value::from).collect(),
-        Err(_) => Vec::new(),
-    };
+fn host_value(host: &Host) -> Value {
+    let parents: Vec<Value> = parents(host).map(Value::from).collect();
     object([
-        ("name", Value::from(host)),
+        ("name", Value::from(host.to_string())),
         ("parents", Value::from(parents)),
     ])
 }

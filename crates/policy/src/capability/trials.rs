@@ -4,6 +4,7 @@ use regorus::Value;
 
 use crate::facts::{Facts, State};
 use crate::manifest::{Approval, Manifest, SideEffect};
+use crate::matcher::Host;
 
 /// Every rule, on both sides of its edge, with names that the manifest knows and names that it does
 /// not.
@@ -59,7 +60,7 @@ fn facts(
         names: vec![name.to_owned()],
         network: bit(0),
         hosts: if bit(1) {
-            vec![host.to_owned()]
+            Host::from_argument(host).into_iter().collect()
         } else {
             Vec::new()
         },
