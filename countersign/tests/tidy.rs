@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
     ("event", &["canon"]),
     ("session", &["canon", "event"]),
+    ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
     ("store", &["canon", "event", "vault"]),
