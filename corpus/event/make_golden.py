@@ -41,11 +41,11 @@ MEMBERS = {
     ),
     "APPROVAL_REQUESTED": (
         "call_id approval_id channel plan_hash expires_unix_ms",
-        "approval_token",
+        "approval_token envelope",
     ),
     "APPROVAL_DECIDED": (
         "call_id approval_id approved decided_by plan_hash reason_code",
-        "approval_token edited_args message",
+        "approval_token edited_args message submission",
     ),
     "MEMORY_READ": ("memory_key memory_store bytes_read", "content"),
     "MEMORY_WRITE": ("memory_key memory_store bytes_written", "content"),

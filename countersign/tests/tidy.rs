@@ -21,13 +21,20 @@ const EDGES: &[(&str, &[&str])] = &[
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
-    ("store", &["canon", "event", "vault"]),
+    ("store", &["approval", "canon", "event", "vault"]),
     (
         "engine",
-        &["canon", "event", "policy", "session", "store", "vault"],
+        &[
+            "approval", "canon", "display", "event", "policy", "session", "store", "vault",
+        ],
     ),
     ("verify", &["canon", "event"]),
-    ("benches", &["canon", "event", "store", "vault", "verify"]),
+    (
+        "benches",
+        &[
+            "canon", "engine", "event", "policy", "session", "store", "vault", "verify",
+        ],
+    ),
     (
         "countersign",
         &[

@@ -178,6 +178,7 @@ payloads! {
         public plan_hash: String,
         public expires_unix_ms: u64,
         sealed approval_token: Json,
+        sealed envelope: Json,
     }
     /// A human decided.
     ApprovalDecided = "APPROVAL_DECIDED" {
@@ -190,6 +191,7 @@ payloads! {
         sealed approval_token: Json,
         sealed edited_args: Json,
         sealed message: Json,
+        sealed submission: Json,
     }
     /// The agent read from memory; what it read is untrusted.
     MemoryRead = "MEMORY_READ" {

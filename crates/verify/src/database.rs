@@ -330,4 +330,13 @@ const TRIGGERS: &[&str] = &[
     "session_keys_replace_nothing",
     "session_keys_stay_with_their_session",
     "session_keys_keep_rows",
+    "approvals_keep_identity",
+    "approvals_end_once",
+    "approvals_replace_nothing",
+    "spent_nonces_keep_content",
+    "spent_nonces_keep_rows",
+    "audit_keep_content",
+    "audit_keep_rows",
+    "audit_follows",
+    "clock_goes_forward",
 ];
