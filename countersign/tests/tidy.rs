@@ -16,6 +16,7 @@ use countersign_canon::{Json, Limits, Numbers};
 /// Who may see whom, in production code. Arrows go down only.
 const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
+    ("display", &["canon"]),
     ("event", &["canon"]),
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
