@@ -192,6 +192,7 @@ LEASE = {
     "granted_at_ms": ISSUED,
     "granted_by": "human:dana",
     "lease_id": "lse_22222222222242228222222222222222",
+    "least_trust": "reduced",
     "lineage": ["human:dana", "agent:chat"],
     "max_uses": 5,
     "parent_lease_id": None,

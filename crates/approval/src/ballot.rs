@@ -113,10 +113,16 @@ impl<'e> Ballot<'e> {
             });
         }
         if let Some(decided) = &self.decided {
-            return Ok(match decided.decisions() == vote.decisions() {
-                true => Cast::Late,
-                false => Cast::AlreadyDecided,
-            });
+            let verdicts = |decisions: &[CallDecision]| -> Vec<bool> {
+                let verdicts = decisions.iter().map(|it| it.decision.is_approved());
+                verdicts.collect()
+            };
+            return Ok(
+                match verdicts(decided.decisions()) == verdicts(vote.decisions()) {
+                    true => Cast::Late,
+                    false => Cast::AlreadyDecided,
+                },
+            );
         }
         self.counted.push(vote);
         self.decided = self.count();

@@ -107,6 +107,12 @@ impl Keyring {
         self.keys.get(&id).map(|entry| (&entry.owner, &entry.key))
     }
 
+    /// Every key with its owner and what it is good for, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyId, &Human, KeyStatus)> {
+        let entries = self.keys.iter();
+        entries.map(|(id, entry)| (*id, &entry.owner, entry.status))
+    }
+
     /// Changes what a key is good for. A key that is no longer active never becomes so again.
     pub fn set_status(&mut self, id: KeyId, status: KeyStatus) -> Result<(), KeyError> {
         let entry = self.keys.get_mut(&id).ok_or(KeyError::Absent(id))?;

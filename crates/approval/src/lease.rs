@@ -16,7 +16,7 @@ mod preview;
 
 pub use constraint::{Constraint, ConstraintError, HostSet, IntegerRange, PathRoot, SafePrefix};
 pub use cover::{Charge, LeaseStatus, Mismatch, NotCovered, Standing, Usage, Use, cover};
-pub use form::SignedLease;
+pub use form::{Proven, SignedLease};
 pub use narrow::Wider;
 pub use places::Places;
 pub use preview::{Preview, preview};
@@ -31,6 +31,7 @@ use crate::id::{LeaseId, WorkItemId};
 use crate::principal::{Human, Lineage};
 use crate::quoted::Quoted;
 use crate::time::UnixMs;
+use crate::trust::Trust;
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct Terms {
     pub valid: Validity,
     /// For whom.
     pub holder: Holder,
+    /// How far the agent must still be trusted.
+    pub least_trust: Trust,
     /// The digest of the policies under which it was granted; under others it is void.
     pub policy: Digest,
     /// Who granted it.
@@ -95,7 +98,8 @@ pub struct Holder {
     pub children: bool,
 }
 
-/// A lease: granted, narrowed from another, or read back from its own text.
+/// A lease: granted, narrowed from another, or read back from its own text. It covers nothing by
+/// itself: [`cover`] asks for the proof that a person signed for it.
 ///
 /// INVARIANT: its terms make sense, and a child's are within its parent's in every field.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,6 +39,15 @@
 //! let verified = countersign_approval::Verified { ..todo!() };
 //! ```
 //!
+//! The right to one use cannot be copied:
+//!
+//! ```compile_fail
+//! fn twice(verified: countersign_approval::Verified) {
+//!     drop(verified);
+//!     drop(verified);
+//! }
+//! ```
+//!
 //! An agent cannot take a person's place:
 //!
 //! ```compile_fail
@@ -52,6 +61,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod audit;
 mod ballot;
 mod bijection;
@@ -74,6 +84,7 @@ mod progress;
 mod quorum;
 mod quoted;
 mod refusal;
+mod retention;
 mod scope;
 mod state;
 mod submission;
@@ -81,6 +92,7 @@ mod time;
 mod trust;
 mod vote;
 
+pub use answer::Answer;
 pub use ballot::{Ballot, Cast, Granted, Refused, Resolved};
 pub use bijection::BijectionError;
 pub use call::{Arguments, ArgumentsError, Class, SideEffect, Tool, ToolCall};
@@ -100,6 +112,7 @@ pub use principal::{Agent, Human, Lineage, LineageTooLong, Principal, PrincipalE
 pub use progress::{CallState, Progress};
 pub use quorum::{DenyRule, Quorum, QuorumError};
 pub use refusal::Refusal;
+pub use retention::{Retention, RetentionError};
 pub use scope::{FolderIdentity, Scope, Workspace};
 pub use state::{Life, State, Step, TransitionError};
 pub use submission::{BallotPaper, Submission};

@@ -198,6 +198,9 @@ fn check_calls(calls: &[ToolCall]) -> Result<(), PlanError> {
     if calls.is_empty() {
         return Err(PlanError::NoCalls);
     }
+    if calls.len() > MAX_CALLS {
+        return Err(PlanError::TooManyCalls(calls.len()));
+    }
     let mut ids = BTreeSet::new();
     for call in calls {
         if !ids.insert(&call.id) {
@@ -217,6 +220,9 @@ pub enum PlanError {
     /// It does nothing.
     #[error("a plan needs at least one call")]
     NoCalls,
+    /// Nobody can read so much.
+    #[error("a plan has at most {MAX_CALLS} calls, this one has {0}")]
+    TooManyCalls(usize),
     /// Two calls could not be told apart.
     #[error("two calls have the id {}", Quoted(.0))]
     DuplicateCall(String),
@@ -272,6 +278,8 @@ pub struct Drift {
 }
 
 const FORMAT: &str = "countersign.plan.v1";
+
+const MAX_CALLS: usize = 256;
 
 /// Leaves room for the rest of an envelope.
 const MAX_PLAN_BYTES: usize = ENVELOPE.max_bytes - (1 << 20);

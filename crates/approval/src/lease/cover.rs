@@ -3,6 +3,7 @@
 use countersign_canon::{Digest, Json};
 use countersign_event::Scope as Chain;
 
+use super::form::Proven;
 use super::narrow::{self, Wider};
 use super::places::Places;
 use super::{Lease, Terms};
@@ -12,6 +13,7 @@ use crate::names::names;
 use crate::principal::Lineage;
 use crate::quoted::Quoted;
 use crate::time::UnixMs;
+use crate::trust::Trust;
 
 /// A call that somebody would like to see covered.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,8 @@ pub struct Use<'a> {
     pub work_item: &'a WorkItemId,
     /// By whom.
     pub lineage: &'a Lineage,
+    /// How far it is trusted now.
+    pub trust: Trust,
     /// The digest of the policies in force.
     pub policy: Digest,
     /// When.
@@ -147,6 +151,9 @@ pub enum Mismatch {
     /// Another session, piece of work or agent.
     #[error("somebody else's")]
     Holder,
+    /// The agent is no longer trusted as far as it must be.
+    #[error("the agent is not trusted enough")]
+    Trust,
     /// An argument that must be there is not.
     #[error("argument {} is missing", Quoted(.0))]
     Missing(String),
@@ -165,12 +172,21 @@ pub enum Mismatch {
 }
 
 /// Whether a lease covers a call. `chain` is the lease itself, then its parent, and so on up to the
-/// one that a person granted: a use of a part is a use of the whole, so each is charged.
+/// one that a person granted, which `root` proves: a use of a part is a use of the whole, so each is
+/// charged.
 pub fn cover(
     chain: &[Standing<'_>],
+    root: &Proven<'_>,
     call: &Use<'_>,
     places: &dyn Places,
 ) -> Result<Vec<Charge>, NotCovered> {
+    // FAIL-CLOSED: an empty chain covers nothing.
+    if chain.last().map(|standing| standing.lease) != Some(root.lease()) {
+        return Err(NotCovered {
+            lease: root.lease().id(),
+            mismatch: Mismatch::Parent,
+        });
+    }
     let mut charges = Vec::with_capacity(chain.len());
     for (place, standing) in chain.iter().enumerate() {
         let lease = standing.lease.id();
@@ -230,6 +246,9 @@ pub(super) fn check_shape(
     };
     if *call.chain != holder.chain || *call.work_item != holder.work_item || !agent {
         return Err(Mismatch::Holder);
+    }
+    if call.trust < terms.least_trust {
+        return Err(Mismatch::Trust);
     }
     check_arguments(terms, call.args, places)
 }

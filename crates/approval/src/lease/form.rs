@@ -25,6 +25,18 @@ pub struct SignedLease {
     signature: Signature,
 }
 
+/// Proof that a person signed for a lease with a key that may still decide. Only
+/// [`SignedLease::verify`] makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proven<'a>(&'a Lease);
+
+impl<'a> Proven<'a> {
+    /// The lease.
+    pub const fn lease(&self) -> &'a Lease {
+        self.0
+    }
+}
+
 impl Lease {
     /// Signs the lease with the key of the person who grants it.
     pub fn sign(self, key: &SigningKey) -> SignedLease {
@@ -53,13 +65,13 @@ impl Lease {
 
 impl SignedLease {
     /// The lease, if the person who grants it has signed it with a key that may still decide.
-    pub fn verify(&self, keys: &Keyring) -> Result<&Lease, LeaseError> {
+    pub fn verify(&self, keys: &Keyring) -> Result<Proven<'_>, LeaseError> {
         let key = keys.deciding(self.key, &self.lease.terms.granted_by);
         let key = key.map_err(|_| LeaseError::Signature)?;
         // SECURITY: strict, so that weak keys and the other encodings of a signature are refused.
         let text = signed_text(&self.lease, self.key);
         match key.verify_strict(&text, &self.signature) {
-            Ok(()) => Ok(&self.lease),
+            Ok(()) => Ok(Proven(&self.lease)),
             Err(_) => Err(LeaseError::Signature),
         }
     }
@@ -110,6 +122,7 @@ fn members(lease: &Lease) -> Vec<(&'static str, Json)> {
         budget,
         valid,
         holder,
+        least_trust,
         policy,
         granted_by,
     } = &lease.terms;
@@ -132,6 +145,7 @@ fn members(lease: &Lease) -> Vec<(&'static str, Json)> {
         ("granted_at_ms", Json::from(valid.granted_at)),
         ("granted_by", Json::from(granted_by.to_string())),
         ("lease_id", Json::from(id.to_string())),
+        ("least_trust", Json::from(least_trust.as_str())),
         ("lineage", holder.lineage.to_json()),
         ("max_uses", Json::from(max_uses.get())),
         (
@@ -171,6 +185,7 @@ fn take(fields: &mut Fields) -> Result<Lease, LeaseError> {
             lineage: Lineage::read("lineage", fields.list("lineage")?)?,
             children: fields.flag("children")?,
         },
+        least_trust: fields.parsed("least_trust")?,
         policy: fields.parsed("policy_digest")?,
         granted_by: fields.parsed("granted_by")?,
     };

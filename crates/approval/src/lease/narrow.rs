@@ -34,6 +34,7 @@ pub(super) fn check(whole: &Terms, part: &Terms) -> Result<(), Wider> {
         budget,
         valid,
         holder,
+        least_trust,
         policy,
         granted_by: _,
     } = part;
@@ -49,6 +50,7 @@ pub(super) fn check(whole: &Terms, part: &Terms) -> Result<(), Wider> {
         ("chain", holder.chain == whole.holder.chain),
         ("work_item_id", holder.work_item == whole.holder.work_item),
         ("lineage", is_holder_within(whole, part)),
+        ("least_trust", *least_trust >= whole.least_trust),
         ("policy_digest", *policy == whole.policy),
     ];
     if let Some((field, _)) = within.into_iter().find(|(_, within)| !within) {

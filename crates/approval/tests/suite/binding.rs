@@ -185,6 +185,8 @@ fn c05_plans_without_calls_or_with_one_id_twice_are_refused() {
     assert_eq!(make(vec![]), Err(PlanError::NoCalls));
     let twice = make(vec![call("a"), call("b"), call("a")]);
     assert_eq!(twice, Err(PlanError::DuplicateCall("a".to_owned())));
+    let many = (0..257).map(|id| call(&id.to_string())).collect();
+    assert_eq!(make(many), Err(PlanError::TooManyCalls(257)));
     let mut unnamed = call("a");
     unnamed.tool.name.clear();
     assert_eq!(

@@ -62,7 +62,7 @@ fn a_lease_has_its_golden_text_and_signature() {
     assert_eq!(stored, text(&golden["lease"]));
     let read = SignedLease::read(stored.as_bytes()).unwrap();
     assert_eq!(read, signed);
-    let lease = read.verify(&keyring()).unwrap();
+    let lease = read.verify(&keyring()).unwrap().lease();
     assert_eq!(Lease::read(&lease.to_text()).unwrap(), *lease);
 }
 
@@ -247,6 +247,7 @@ fn terms() -> Terms {
             lineage: lineage(&["chat"]),
             children: false,
         },
+        least_trust: Trust::Reduced,
         policy: Digest::of(b"policy"),
         granted_by: human("dana"),
     }

@@ -119,6 +119,7 @@ pub(crate) fn terms() -> Terms {
             lineage: lineage(&["chat"]),
             children: true,
         },
+        least_trust: Trust::Reduced,
         policy: Digest::of(b"policy"),
         granted_by: human("dana"),
     }
@@ -136,6 +137,7 @@ pub(crate) struct Caller {
     chain: countersign_event::Scope,
     work_item: WorkItemId,
     lineage: Lineage,
+    trust: Trust,
     policy: Digest,
     now: UnixMs,
 }
@@ -149,6 +151,7 @@ impl Caller {
             chain: chain(),
             work_item: WorkItemId::new("w1").unwrap(),
             lineage: lineage(&["chat"]),
+            trust: Trust::Reduced,
             policy: Digest::of(b"policy"),
             now: at(10),
         }
@@ -162,6 +165,7 @@ impl Caller {
             chain: &self.chain,
             work_item: &self.work_item,
             lineage: &self.lineage,
+            trust: self.trust,
             policy: self.policy,
             now: self.now,
         }
@@ -169,11 +173,22 @@ impl Caller {
 
     fn covered_by(&self, lease: &Lease, usage: Usage) -> Result<Usage, Mismatch> {
         let standing = standing(lease, usage);
-        match cover(&[standing], &self.call(), &World) {
+        match covered(&[standing], &self.call()) {
             Ok(charges) => Ok(charges[0].after()),
             Err(refused) => Err(refused.mismatch),
         }
     }
+}
+
+/// Signs the last of the chain and asks whether the first covers the call.
+pub(crate) fn covered(chain: &[Standing<'_>], call: &Use<'_>) -> Result<Vec<Charge>, NotCovered> {
+    let root = chain
+        .last()
+        .unwrap()
+        .lease
+        .clone()
+        .sign(&signing_key("dana"));
+    cover(chain, &root.verify(&keyring()).unwrap(), call, &World)
 }
 
 pub(crate) fn standing(lease: &Lease, usage: Usage) -> Standing<'_> {
@@ -317,6 +332,7 @@ fn a_lease_covers_its_tool_its_holder_its_time_and_its_policies_only() {
     check(|it| it.tool.server = None, Mismatch::Tool);
     check(|it| it.tool.definition = None, Mismatch::Definition);
     check(|it| it.policy = Digest::of(b"other"), Mismatch::Policy);
+    check(|it| it.trust = Trust::Untrusted, Mismatch::Trust);
     check(
         |it| it.work_item = WorkItemId::new("w2").unwrap(),
         Mismatch::Holder,
@@ -342,7 +358,7 @@ fn l04_l05_a_lease_that_has_ended_covers_nothing() {
             status,
             ..standing(&lease, Usage::default())
         };
-        let result = cover(&[ended], &caller.call(), &World);
+        let result = covered(&[ended], &caller.call());
         match status {
             LeaseStatus::Active => assert!(result.is_ok()),
             status => assert_eq!(result.unwrap_err().mismatch, Mismatch::Ended(status)),
@@ -355,6 +371,22 @@ fn l04_l05_a_lease_that_has_ended_covers_nothing() {
     keys.set_status(signed.key_id(), KeyStatus::Retired)
         .unwrap();
     assert_eq!(signed.verify(&keys), Err(LeaseError::Signature));
+}
+
+#[test]
+fn a_lease_covers_nothing_without_the_proof_of_its_own_signature() {
+    let (mine, caller) = (lease(), Caller::new(CALL));
+    let mut other = terms();
+    other.max_uses = NonZeroU64::new(9).unwrap();
+    let other = Lease::grant(other, REVERSIBLE).unwrap();
+    let other = other.sign(&signing_key("dana"));
+    let (keys, call) = (keyring(), caller.call());
+    let proof = other.verify(&keys).unwrap();
+    let standings = [standing(&mine, Usage::default())];
+    for chain in [&standings[..], &[]] {
+        let refused = cover(chain, &proof, &call, &World).unwrap_err();
+        assert_eq!(refused.mismatch, Mismatch::Parent);
+    }
 }
 
 #[test]

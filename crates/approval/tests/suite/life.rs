@@ -110,6 +110,7 @@ fn proofs_of_another_envelope_move_nothing() {
 #[test]
 fn no_path_reaches_consumed_without_its_quorum() {
     let mut random = Random::seeded(11);
+    let foreign = Proofs::of(Desk::new(draft()));
     let (mut consumed, mut denied) = (0, 0);
     for _ in 0..300 {
         let required = 1 + random.below(3);
@@ -123,7 +124,7 @@ fn no_path_reaches_consumed_without_its_quorum() {
         if random.below(2) == 0 {
             desk = own_request(required, rule);
         }
-        match walk(&mut random, &mut desk) {
+        match walk(&mut random, &mut desk, &foreign) {
             State::Pending | State::Expired | State::Cancelled | State::Superseded => {}
             State::Denied => denied += 1,
             _ => consumed += 1,
@@ -140,10 +141,9 @@ fn own_request(required: usize, rule: DenyRule) -> Desk {
     })
 }
 
-fn walk(random: &mut Random, desk: &mut Desk) -> State {
+fn walk(random: &mut Random, desk: &mut Desk, foreign: &Proofs) -> State {
     let envelope = desk.envelope.clone();
     let (mut ballot, mut life) = (Ballot::new(&envelope), Life::begin(&envelope));
-    let foreign = Proofs::of(Desk::new(draft()));
     // What an observer notes: the first verdicts of each person who may vote.
     let mut noted: BTreeMap<&str, &str> = BTreeMap::new();
     let requester = envelope.lineage().requester().to_string();

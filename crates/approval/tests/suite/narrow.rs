@@ -53,7 +53,7 @@ fn l06_a_part_wider_in_any_field_is_refused() {
     for (place, change) in narrower.into_iter().enumerate() {
         assert!(part(change).is_ok(), "{place}");
     }
-    let wider: [(&str, Change<'_>); 25] = [
+    let wider: [(&str, Change<'_>); 26] = [
         ("tool", &|terms| terms.tool.name = "pay2".to_owned()),
         ("tool", &|terms| terms.tool.definition = None),
         ("max_uses", &|terms| {
@@ -80,6 +80,7 @@ fn l06_a_part_wider_in_any_field_is_refused() {
         ("lineage", &|terms| {
             terms.holder.lineage = lineage(&["other"])
         }),
+        ("least_trust", &|terms| terms.least_trust = Trust::Untrusted),
         ("policy_digest", &|terms| {
             terms.policy = Digest::of(b"other")
         }),
@@ -166,7 +167,10 @@ fn a_use_of_a_part_is_a_use_of_the_whole() {
     let caller = Caller::new(CALL);
     let used = |lease, uses| standing(lease, Usage { uses, spent: 0 });
     let covered = |chain: &[Standing<'_>]| {
-        let result = cover(chain, &caller.call(), &World);
+        let root = whole.clone().sign(&signing_key("dana"));
+        let keys = keyring();
+        let proof = root.verify(&keys).unwrap();
+        let result = cover(chain, &proof, &caller.call(), &World);
         result.map(|charges| charges.len())
     };
     assert_eq!(covered(&[used(&part, 0), used(&whole, 2)]), Ok(2));
