@@ -2,6 +2,7 @@
 
 use countersign_approval::{Granted, Refusal, Resolved, ToolCall, Verified, verify_execution};
 use countersign_event::payload::ToolCallAllowed;
+use std::time::Duration;
 
 use super::vote::{ATTEMPTS, is_race};
 use super::*;
@@ -28,10 +29,19 @@ impl Engine {
         tool: Option<&Tool>,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
     ) -> Redeemed {
+        let mut overtaken = 0;
         for _ in 0..ATTEMPTS {
             match self.try_redeem(id, tool, encode) {
                 Ok(permit) => return Redeemed::Permit(permit),
                 Err(Fault::Store(error)) if is_race(&error) => {}
+                // Another use is on its way to the disk: what became of it can be read soon.
+                Err(Fault::Store(error)) if is_misplaced(&error) && overtaken < PATIENCE => {
+                    overtaken += 1;
+                    std::thread::sleep(Duration::from_millis(overtaken));
+                }
+                Err(Fault::Store(error)) if is_misplaced(&error) => {
+                    return Redeemed::Refused(Refusal::Replayed(State::Consumed));
+                }
                 Err(Fault::Approval(refusal)) => return Redeemed::Refused(refusal),
                 Err(fault) => return Redeemed::Failed(fault.into()),
             }
@@ -178,6 +188,14 @@ impl Engine {
         })
     }
 }
+
+/// The log has this call further on than its approval.
+fn is_misplaced(error: &countersign_store::Error) -> bool {
+    matches!(error.root(), countersign_store::Error::Order(_))
+}
+
+/// How often to look again, each time waiting a millisecond longer.
+const PATIENCE: u64 = 40;
 
 /// The approval that a permit came from.
 #[derive(Debug)]
