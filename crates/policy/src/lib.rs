@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+mod classification;
 pub mod facts;
 pub mod manifest;
 pub mod matcher;
@@ -13,4 +14,5 @@ pub mod rego;
 mod verdict;
 pub mod whatif;
 
+pub use classification::{Classification, Offered, SideEffecting};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

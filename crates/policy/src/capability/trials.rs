@@ -83,6 +83,7 @@ fn facts(
         } else {
             SideEffect::Unknown
         },
+        doubt: None,
         irreversible: false,
         approval: Approval::Unstated,
         state: State {
