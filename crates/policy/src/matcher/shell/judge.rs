@@ -24,7 +24,20 @@ fn nested_line(text: &str, depth: usize) -> Effect {
         Err(trouble) => return Effect::unknown(trouble),
     };
     let effects = commands.iter().map(|simple| self::simple(simple, depth));
-    effects.fold(Effect::ReadOnly, Effect::and)
+    effects.fold(elsewhere(&commands), Effect::and)
+}
+
+/// After `cd` the configuration of another folder may count, and anybody may have written that.
+fn elsewhere(commands: &[Simple]) -> Effect {
+    let mut names = commands.iter().filter_map(|simple| simple.words.first());
+    // Wherever the word stands: `command cd` is `cd` as well.
+    let mut words = commands.iter().flat_map(|simple| &simple.words);
+    let moves = words.any(|word| word.as_exact() == Some("cd"));
+    let is_alike = |name: &str| programs::rule(name).is_some() && name != "git";
+    match moves && !names.all(|name| name.as_exact().is_some_and(is_alike)) {
+        true => Effect::unknown("runs a program in another folder"),
+        false => Effect::ReadOnly,
+    }
 }
 
 fn simple(simple: &Simple, depth: usize) -> Effect {

@@ -46,6 +46,7 @@ pub(super) fn commands(line: &str, depth: usize) -> Result<Vec<Simple>, Trouble>
         text: line.chars().collect(),
         at: 0,
         depth,
+        top: depth,
         commands: Vec::new(),
         documents: Vec::new(),
     };
@@ -59,7 +60,9 @@ pub(super) fn commands(line: &str, depth: usize) -> Result<Vec<Simple>, Trouble>
 struct Parser {
     text: Vec<char>,
     at: usize,
+    /// How many levels are left, and how many there were.
     depth: usize,
+    top: usize,
     commands: Vec<Simple>,
     /// Here-documents whose text begins on the next line.
     documents: Vec<Document>,
@@ -91,6 +94,9 @@ impl Parser {
     /// Commands up to the closing character, or to the end of the text.
     fn list(&mut self, close: Option<char>) -> Result<(), Trouble> {
         self.depth = self.depth.checked_sub(1).ok_or("nested too deep")?;
+        if !self.documents.is_empty() {
+            return Err(DOCUMENT_PLACE);
+        }
         loop {
             let is_closed = self.command(close)?;
             if is_closed {
@@ -182,8 +188,10 @@ impl Parser {
         while self.peek(0).is_some_and(|c| c.is_ascii_digit()) {
             self.at += 1;
         }
-        let is_both = self.is_both_redirection();
-        self.at += usize::from(is_both);
+        if self.is_both_redirection() {
+            // To some shells this is `&` and then `>`, and words after it are a command.
+            return Err("redirection that shells read differently");
+        }
         let mode = match (self.peek(0), self.peek(1)) {
             // Process substitution belongs to a word.
             (Some('<' | '>'), Some('(')) => None,
@@ -220,6 +228,9 @@ impl Parser {
         if self.take_if('<') {
             let target = self.target()?;
             return Ok(Redirection { mode, target });
+        }
+        if self.depth + 1 < self.top {
+            return Err(DOCUMENT_PLACE);
         }
         let strips_tabs = self.take_if('-');
         let target = self.target()?;
@@ -324,6 +335,7 @@ impl Parser {
         loop {
             match self.take().ok_or("unclosed quote")? {
                 '\'' => return Ok(()),
+                '\n' if !self.documents.is_empty() => return Err(DOCUMENT_PLACE),
                 c => push(word, c),
             }
         }
@@ -334,6 +346,7 @@ impl Parser {
         loop {
             match self.take().ok_or("unclosed quote")? {
                 '"' => return Ok(()),
+                '\n' if !self.documents.is_empty() => return Err(DOCUMENT_PLACE),
                 '$' => self.dollar(word, false)?,
                 '`' => self.backticks(word, false)?,
                 '!' => self.bang(word)?,
@@ -475,6 +488,9 @@ fn variable(name: &str, word: &mut Word, splits: bool) -> Result<(), Trouble> {
         false => Err("variable that may hold anything"),
     }
 }
+
+/// Shells disagree on where its text begins and ends.
+const DOCUMENT_PLACE: Trouble = "here-document around or inside something else";
 
 /// Longest line that is examined, in bytes.
 const LONGEST: usize = 64 << 10;

@@ -122,7 +122,13 @@ fn skip_to(delimiter: char, rest: &mut Rest) -> bool {
                 Some(_) if in_brackets => return false,
                 Some(_) => {}
             },
-            '[' => in_brackets = true,
+            '[' => {
+                rest.next_if_eq(&'^');
+                if rest.peek() == Some(&']') {
+                    return false;
+                }
+                in_brackets = true;
+            }
             ']' => in_brackets = false,
             _ if c == delimiter => return !in_brackets,
             _ => {}
