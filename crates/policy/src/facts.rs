@@ -7,9 +7,10 @@ use countersign_canon::Json;
 use countersign_session::View;
 use regorus::Value;
 
+use crate::classification::Classification;
 use crate::manifest::{Approval, Manifest, OnTaint, Pointer, Schema, SideEffect, Tool};
 use crate::matcher::{
-    ArgPatterns, Command, Host, Invocation, Link, NormalPath, Unclear, is_exec_tool,
+    ArgPatterns, Command, Effect, Host, Invocation, Link, NormalPath, Unclear, is_exec_tool,
     is_network_tool, is_sink, parents,
 };
 use crate::rego::object;
@@ -90,6 +91,8 @@ pub struct Facts {
     pub taint_holds: bool,
     /// What it can change.
     pub side_effect: SideEffect,
+    /// Why a call is not taken for reading although the manifest says that its tool reads.
+    pub doubt: Option<String>,
     /// Whether what it does cannot be undone.
     pub irreversible: bool,
     /// What the manifest says about approval.
@@ -130,6 +133,7 @@ impl Facts {
         let (hosts, hosts_clear) = hosts(action.args, &places.hosts);
         let network = is_network_tool(action.tool_name) || places.hosts_declared;
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
+        let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
         let (programs, command_clear) = match exec {
             true => programs(action.args, &places.programs, manifest),
             false => (Vec::new(), true),
@@ -153,7 +157,8 @@ impl Facts {
                 |tool| tool.is_sink(action.tool_name),
             ),
             taint_holds: taint_holds(tool, manifest),
-            side_effect: tool.map_or(SideEffect::Unknown, |tool| tool.side_effect),
+            side_effect,
+            doubt,
             irreversible: tool.is_some_and(|tool| tool.irreversible),
             approval: manifest.map_or(Approval::Unstated, |manifest| {
                 manifest.approval(action.tool_name)
@@ -165,6 +170,16 @@ impl Facts {
     /// The destinations by name.
     pub fn host_names(&self) -> Vec<String> {
         self.hosts.iter().map(Host::to_string).collect()
+    }
+
+    /// The same facts for a tool that was offered by a server: what its manifest entry says counts
+    /// only for the very definition that an operator has pinned.
+    pub fn classified(mut self, classification: &Classification) -> Self {
+        if let (SideEffect::Read, Some(reason)) = (self.side_effect, classification.reason()) {
+            self.side_effect = SideEffect::Unknown;
+            self.doubt = Some(reason.to_string());
+        }
+        self
     }
 
     /// The input of the capability rules.
@@ -247,6 +262,34 @@ fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Ve
         programs,
         commands.iter().all(|command| is_clear(command, patterns)),
     )
+}
+
+/// What a call can change: what the manifest says of its tool, unless that is "nothing" and the call
+/// runs a command. FAIL-CLOSED: a command reads only if that is certain.
+fn side_effect(
+    args: &Json,
+    places: &Places,
+    exec: bool,
+    tool: Option<&Tool>,
+) -> (SideEffect, Option<String>) {
+    let declared = tool.map_or(SideEffect::Unknown, |tool| tool.side_effect);
+    if !exec || declared != SideEffect::Read {
+        return (declared, None);
+    }
+    let effects = match places.programs.as_slice() {
+        [] => vec![Effect::of_args(args)],
+        places => places.iter().map(|place| effect_at(place, args)).collect(),
+    };
+    let doubt = effects.iter().find_map(Effect::why);
+    match doubt {
+        None => (SideEffect::Read, None),
+        Some(why) => (SideEffect::Unknown, Some(why.to_owned())),
+    }
+}
+
+fn effect_at(place: &Pointer, args: &Json) -> Effect {
+    let given = place.resolve(args).cloned();
+    Effect::of_args(&Json::object(given.map(|given| ("command", given))))
 }
 
 /// A declared place holds a program, a command line or a list of words.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+mod classification;
 pub mod facts;
 pub mod manifest;
 pub mod matcher;
@@ -14,5 +15,6 @@ pub mod rego;
 mod verdict;
 pub mod whatif;
 
+pub use classification::{Classification, Offered, SideEffecting};
 pub use policies::{LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -104,7 +104,10 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
             ("command_clear", Json::from(facts.command_clear)),
         ]),
         "path" => members.push(("paths_outside", texts(&facts.paths_outside))),
-        "side-effect" => members.push(("side_effect", Json::from(facts.side_effect.as_str()))),
+        "side-effect" => {
+            members.push(("side_effect", Json::from(facts.side_effect.as_str())));
+            members.extend(facts.doubt.as_deref().map(|why| ("doubt", Json::from(why))));
+        }
         _ => {}
     }
     Json::object(members)
@@ -145,6 +148,9 @@ fn change(rule: &str, facts: &Facts) -> String {
         ),
         "path" => "stay inside the roots of permissions.fs".to_owned(),
         "approval" => "a human approves the call".to_owned(),
+        "side-effect" if facts.doubt.is_some() => {
+            "make a call that certainly only reads, or a human approves the call".to_owned()
+        }
         "side-effect" => {
             format!("declare the side effect of `{tool}`, or a human approves the call")
         }

@@ -89,6 +89,7 @@ fn facts(
         } else {
             SideEffect::Unknown
         },
+        doubt: None,
         irreversible: false,
         approval: Approval::Unstated,
         state: State {
