@@ -12,7 +12,7 @@ use countersign_policy::facts::{Action, Facts, State, Surroundings};
 use countersign_policy::manifest::{Loops, Manifest};
 use countersign_policy::matcher::{Link, NormalPath};
 use countersign_policy::rego::EvalError;
-use countersign_policy::{Decision, Mode, Opinion, Policies, Verdict};
+use countersign_policy::{Classification, Decision, Mode, Offered, Opinion, Policies, Verdict};
 use countersign_session::{Call, LoopRules, Next, Terms, View};
 use countersign_store::Recorded;
 
@@ -145,8 +145,25 @@ fn judge(
         base: None,
     };
     let state = State::of(&view, sanitized);
-    let facts = Facts::of(&action, state, &surroundings, manifest);
+    let mut facts = Facts::of(&action, state, &surroundings, manifest);
+    if let Some(server) = &proposal.server {
+        facts = facts.classified(&classification(proposal, server, manifest));
+    }
     Ok(policies.judge(&facts, &proposal.args, &|| view.to_json()))
+}
+
+/// FAIL-CLOSED: a definition that nobody knows is none that was pinned.
+fn classification(
+    proposal: &Proposal<'_>,
+    server: &str,
+    manifest: Option<&Manifest>,
+) -> Classification {
+    let offered = Offered {
+        server,
+        tool: &proposal.tool_name,
+        definition: proposal.definition.unwrap_or_else(|| Digest::of(b"")),
+    };
+    Classification::of(&offered, manifest)
 }
 
 fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
