@@ -469,7 +469,7 @@ fn leading_digits(text: &[u8]) -> (i64, usize) {
 fn eight_digits(text: &[u8; 8]) -> Option<i64> {
     let digits = u64::from_le_bytes(*text) ^ (ONES * 0x30);
     // A byte from 10 to 15 reaches 16 with six more; no byte can carry into the next, being below 16.
-    let all = (digits | (digits & (ONES * 0x0f)) + ONES * 6) & (ONES * 0xf0) == 0;
+    let all = (digits | ((digits & (ONES * 0x0f)) + ONES * 6)) & (ONES * 0xf0) == 0;
     // The first digit is in the lowest byte: pairs, then fours, then all eight.
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
