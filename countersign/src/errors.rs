@@ -72,7 +72,7 @@ codes! {
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
     Tests = "C0703", Invalid, "`countersign policy explain` shows which rule speaks and what it saw";
     Cases = "C0704", Invalid, "a case is {\"id\":…, \"request\":{\"event\":…, \"snapshot\":…, \"manifest\":…}, \"expect\":{\"outcome\":…, \"reason\":…}}";
-    Snapshot = "C0705", Invalid, "a snapshot may have steps_consumed, tool_calls_consumed, model_calls_consumed, wall_time_ms, loop_violation, is_tainted and sanitized_keys";
+    Snapshot = "C0705", Invalid, "a snapshot may have steps_consumed, tool_calls_consumed, model_calls_consumed, wall_time_ms, loop_violation, is_tainted, labels and sanitized_keys";
     Nothing = "C0706", Invalid, "give one object, an array, or one object a line: {\"event\":…, \"snapshot\":…, \"manifest\":…}";
     SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";

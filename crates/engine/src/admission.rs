@@ -4,8 +4,8 @@ use std::fmt;
 
 use countersign_canon::{Digest, Json};
 use countersign_event::Scope;
-use countersign_policy::Verdict;
-use countersign_policy::capability::{Constraints, Explanation};
+use countersign_policy::capability::{Constraints, Explanation, Judgement};
+use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
 use crate::Refusal;
@@ -42,6 +42,16 @@ pub enum Admission {
     Refusal(Refusal),
 }
 
+/// What would be decided about an action, without a decision.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Preview {
+    /// The verdict and its grounds.
+    pub judgement: Judgement,
+    /// What each policy beside the capability rules says.
+    pub opinions: Vec<Opinion>,
+}
+
 /// The right to run one action once: exactly the bytes with this digest.
 #[must_use = "a permit that is dropped was given for nothing"]
 pub struct Permit {
@@ -51,6 +61,7 @@ pub struct Permit {
     pub(crate) digest: Digest,
     pub(crate) rewritten: Option<Vec<u8>>,
     pub(crate) constraints: Constraints,
+    pub(crate) labels: Vec<String>,
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
     pub(crate) decision: Recorded,
@@ -80,6 +91,7 @@ pub struct Running {
     pub(crate) tool_name: String,
     pub(crate) began_unix_ms: u64,
     pub(crate) constraints: Constraints,
+    pub(crate) labels: Vec<String>,
 }
 
 /// How an action went.

@@ -31,14 +31,15 @@
 
 mod admission;
 mod clock;
+mod decide;
 mod engine;
+mod files;
 mod hot;
-mod policies;
 mod record;
 mod refusal;
 
-pub use admission::{Admission, Hold, Outcome, Permit, Proposal, Running};
+pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use engine::Engine;
-pub use policies::{Mode, Opinion, Policies, UserPolicy};
+pub use files::{PolicyFiles, PolicyFilesError};
 pub use refusal::Refusal;

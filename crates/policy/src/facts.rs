@@ -14,6 +14,7 @@ use crate::matcher::{
 };
 use crate::rego::object;
 
+mod clearance;
 mod places;
 
 use places::{Access, Places};
@@ -46,6 +47,8 @@ pub struct State {
     pub tainted: bool,
     /// Whether the call's sanitiser key is known.
     pub sanitized: bool,
+    /// The information labels of what the session has taken in.
+    pub labels: Vec<String>,
 }
 
 /// How paths are looked at.
@@ -68,7 +71,7 @@ pub struct Facts {
     /// Whether it leaves for the network.
     pub network: bool,
     /// Where to.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<Host>,
     /// Whether every destination could be told.
     pub hosts_clear: bool,
     /// Whether it runs programs.
@@ -79,6 +82,8 @@ pub struct Facts {
     pub command_clear: bool,
     /// Paths outside the roots of the manifest, as they were given.
     pub paths_outside: Vec<String>,
+    /// Labels of the session that the tool is not cleared for.
+    pub uncleared: Vec<String>,
     /// Whether it is a high-risk sink.
     pub sink: bool,
     /// Whether a tainted call is held, not denied.
@@ -107,6 +112,7 @@ impl State {
                 .unwrap_or_default(),
             tainted: view.is_tainted,
             sanitized,
+            labels: view.labels.clone(),
         }
     }
 }
@@ -138,6 +144,10 @@ impl Facts {
             programs,
             command_clear,
             paths_outside: paths_outside(action.args, &places, surroundings, manifest),
+            uncleared: clearance::uncleared(
+                tool.and_then(|tool| tool.clearance.as_deref()),
+                &state.labels,
+            ),
             sink: tool.map_or_else(
                 || is_sink(action.tool_name),
                 |tool| tool.is_sink(action.tool_name),
@@ -152,6 +162,11 @@ impl Facts {
         }
     }
 
+    /// The destinations by name.
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(Host::to_string).collect()
+    }
+
     /// The input of the capability rules.
     pub(crate) fn to_value(&self) -> Value {
         object([
@@ -160,18 +175,14 @@ impl Facts {
             ("network", Value::Bool(self.network)),
             (
                 "hosts",
-                Value::from(
-                    self.hosts
-                        .iter()
-                        .map(|host| host_value(host))
-                        .collect::<Vec<_>>(),
-                ),
+                Value::from(self.hosts.iter().map(host_value).collect::<Vec<_>>()),
             ),
             ("hosts_clear", Value::Bool(self.hosts_clear)),
             ("exec", Value::Bool(self.exec)),
             ("programs", texts(&self.programs)),
             ("command_clear", Value::Bool(self.command_clear)),
             ("paths_outside", texts(&self.paths_outside)),
+            ("uncleared", texts(&self.uncleared)),
             ("sink", Value::Bool(self.sink)),
             ("taint_holds", Value::Bool(self.taint_holds)),
             ("side_effect", Value::from(self.side_effect.as_str())),
@@ -201,25 +212,22 @@ fn names(tool: &str) -> Vec<String> {
 }
 
 /// The destinations at the given places, and whether all of them could be told.
-fn hosts(args: &Json, places: &[Pointer]) -> (Vec<String>, bool) {
+fn hosts(args: &Json, places: &[Pointer]) -> (Vec<Host>, bool) {
     let mut hosts = Vec::new();
     let mut clear = true;
     for given in places.iter().filter_map(|place| place.resolve(args)) {
         match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host.to_string()),
+            Some(Ok(host)) => hosts.push(host),
             _ => clear = false,
         }
     }
     (hosts, clear)
 }
 
-fn host_value(host: &str) -> Value {
-    let parents: Vec<Value> = match Host::from_argument(host) {
-        Ok(host) => parents(&host).map(Value::from).collect(),
-        Err(_) => Vec::new(),
-    };
+fn host_value(host: &Host) -> Value {
+    let parents: Vec<Value> = parents(host).map(Value::from).collect();
     object([
-        ("name", Value::from(host)),
+        ("name", Value::from(host.to_string())),
         ("parents", Value::from(parents)),
     ])
 }

@@ -9,8 +9,10 @@ pub mod capability;
 pub mod facts;
 pub mod manifest;
 pub mod matcher;
+mod policies;
 pub mod rego;
 mod verdict;
 pub mod whatif;
 
+pub use policies::{LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -362,7 +362,7 @@ impl Selection {
     }
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+pub(crate) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     Ok(Stored {
         id: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
         line: row.get_ref(1)?.as_bytes()?.to_vec(),
