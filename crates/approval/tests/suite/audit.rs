@@ -262,6 +262,23 @@ fn g11_a_torn_last_line_is_told_apart_and_not_dropped() {
 }
 
 #[test]
+fn a_head_names_the_key_that_signed_it() {
+    use ed25519_dalek::Signer as _;
+    let other = KeyId::of(&signing_key("dana").verifying_key());
+    let hash = Head::genesis().hash;
+    let members = format!(r#""ctx":"{HEAD_CONTEXT}","head":"{hash}","key_id":"{other}""#);
+    let signature = key().sign(format!("{{\"count\":0,{members}}}").as_bytes());
+    let signature: String = signature
+        .to_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let text = format!("{{\"count\":0,{members},\"signature\":\"{signature}\"}}");
+    let head = SignedHead::read(text.as_bytes()).unwrap();
+    assert_eq!(head.verify(&key().verifying_key()), None);
+}
+
+#[test]
 fn entries_that_nobody_signed_for_are_found() {
     let (lines, heads) = log(5);
     let report = AuditChain::verify(&text(&lines), signed(heads[3]));
