@@ -114,6 +114,18 @@ fn g02_every_flipped_bit_is_found_where_it_is() {
 }
 
 #[test]
+fn g02_a_line_that_cannot_be_read_is_one_finding() {
+    let (mut lines, heads) = log(4);
+    lines[1] = b"{}".to_vec();
+    let report = AuditChain::verify(&text(&lines), signed(heads[4]));
+    assert_eq!(places(&report), [2]);
+    assert_eq!(
+        report.findings[0].to_string(),
+        "entry 2: not an entry: member `envelope_id` is missing"
+    );
+}
+
+#[test]
 fn g03_a_removed_entry_is_found() {
     let (mut lines, heads) = log(5);
     lines.remove(2);
