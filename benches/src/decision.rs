@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use countersign_canon::{Hash, Json};
-use countersign_engine::{Admission, Engine, Proposal, SystemClock};
+use countersign_engine::{Admission, Engine, Origin, Proposal, SystemClock};
 use countersign_event::Scope;
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
@@ -181,6 +181,7 @@ fn growth(place: &Path, report: &mut Report<'_>) -> Result<()> {
 struct Desk {
     engine: Engine,
     scope: Scope,
+    origin: Origin,
     snapshot: usize,
     _folder: tempfile::TempDir,
 }
@@ -196,6 +197,7 @@ impl Desk {
         Ok(Self {
             engine,
             scope,
+            origin: Origin::new("operator", "bench", place)?,
             snapshot,
             _folder: folder,
         })
@@ -207,6 +209,9 @@ impl Desk {
             call_id: format!("n{number}"),
             tool_name: "mcp.https.post".to_owned(),
             server: None,
+            definition: None,
+            origin: &self.origin,
+            preconditions: Vec::new(),
             args: args.clone(),
             sanitizer_key: Some("k0".to_owned()),
             bytes,

@@ -65,6 +65,7 @@ codes! {
     Database = "C0406", Failed, "nothing was acknowledged; check the disk, then run `countersign verify --data DIR`";
     Clock = "C0407", Failed, "set the system clock";
     Output = "C0408", Failed, "check where the output goes";
+    Audit = "C0409", Failed, "nothing ran; check the audit folder and its disk, then try again";
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
@@ -77,6 +78,7 @@ codes! {
     SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
+    Approval = "C0801", Failed, "`countersign approval list` shows where each approval is";
 }
 
 /// A failure on its way to the person at the terminal.
@@ -149,6 +151,8 @@ impl From<store::Error> for Failure {
             E::Busy => Code::Busy,
             E::Foreign { .. } => Code::Foreign,
             E::Folder { .. } => Code::Folder,
+            E::Approval(_) => Code::Approval,
+            E::Audit(_) => Code::Audit,
             E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
         };
         Self::new(code, chain(error.root()))

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use countersign_canon::{Digest, Json, Limits};
-use countersign_engine::{Admission, Engine, Proposal, SystemClock};
+use countersign_engine::{Admission, Engine, Origin, Proposal, SystemClock};
 use countersign_event::Scope;
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
@@ -22,6 +22,7 @@ const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"n","versio
 
 struct Bench {
     engine: Engine,
+    origin: Origin,
     actions: usize,
     _folder: tempfile::TempDir,
 }
@@ -35,6 +36,7 @@ impl Bench {
         let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
         Self {
             engine: Engine::new(store, policies, SystemClock),
+            origin: Origin::new("operator", "fuzzer", folder.path()).unwrap(),
             actions: 0,
             _folder: folder,
         }
@@ -74,6 +76,9 @@ fuzz_target!(|text: &[u8]| {
             call_id,
             tool_name: tool_name.clone(),
             server: None,
+            definition: None,
+            origin: &bench.origin,
+            preconditions: Vec::new(),
             args: args.clone(),
             sanitizer_key: args.get("key").and_then(Json::as_str).map(str::to_owned),
             bytes: text,

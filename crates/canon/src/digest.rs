@@ -30,9 +30,10 @@ impl Hash {
     pub fn of_prefixed(prefix: &[u8], rest: &[u8]) -> Self {
         let mut block = [0; BLOCK];
         let missing = BLOCK.saturating_sub(prefix.len());
-        let (Some(start), Some((end, rest))) =
-            (block.get_mut(..prefix.len()), rest.split_at_checked(missing))
-        else {
+        let (Some(start), Some((end, rest))) = (
+            block.get_mut(..prefix.len()),
+            rest.split_at_checked(missing),
+        ) else {
             return Self::of_parts(&[prefix, rest]);
         };
         start.copy_from_slice(prefix);

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use countersign_approval::{Envelope, Subject};
 use countersign_canon::{Digest, Json};
 use countersign_event::Scope;
 use countersign_policy::capability::{Constraints, Explanation, Judgement};
 use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
-use crate::Refusal;
+use crate::approval::Used;
+use crate::{Origin, Refusal, Unaskable};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -20,6 +22,12 @@ pub struct Proposal<'a> {
     pub tool_name: String,
     /// The server that offers it.
     pub server: Option<String>,
+    /// The digest of the tool's definition, if the door knows one.
+    pub definition: Option<Digest>,
+    /// Where the action comes from.
+    pub origin: &'a Origin,
+    /// What must still be as it is now when the action runs, if a human has to approve it.
+    pub preconditions: Vec<Subject>,
     /// The arguments.
     pub args: Json,
     /// The key of the sanitised text that the call carries.
@@ -65,6 +73,7 @@ pub struct Permit {
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
     pub(crate) decision: Recorded,
+    pub(crate) approval: Option<Box<Used>>,
 }
 
 /// An action that waits for a human. Nothing of it runs meanwhile.
@@ -81,6 +90,8 @@ pub struct Hold {
     pub explanation: Explanation,
     /// The durable decision.
     pub decision: Recorded,
+    /// The request for approval, durable too; or why nobody can be asked.
+    pub approval: Result<Envelope, Unaskable>,
 }
 
 /// An action that was begun and has no outcome yet.
@@ -92,6 +103,7 @@ pub struct Running {
     pub(crate) began_unix_ms: u64,
     pub(crate) constraints: Constraints,
     pub(crate) labels: Vec<String>,
+    pub(crate) approval: Option<Box<Used>>,
 }
 
 /// How an action went.

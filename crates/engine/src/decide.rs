@@ -1,5 +1,6 @@
 //! From an action and the state before it to a verdict and the events that tell of it.
 
+use countersign_approval::Envelope;
 use countersign_canon::{Digest, Json};
 use countersign_event::EventType;
 use countersign_event::payload::{
@@ -17,7 +18,7 @@ use countersign_store::Recorded;
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
-use crate::{Admission, Hold, Permit, Preview, Proposal, Refusal};
+use crate::{Admission, Hold, Permit, Preview, Proposal, Refusal, Unaskable};
 
 /// A decision, and the events that have to be durable before it counts.
 pub(crate) struct Decided {
@@ -26,6 +27,7 @@ pub(crate) struct Decided {
     rewritten: Option<Vec<u8>>,
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
+    asked: Option<Result<Envelope, Unaskable>>,
 }
 
 /// Judges the action from the state before it.
@@ -57,12 +59,23 @@ pub(crate) fn decide(
         opinions,
         rewritten,
         events,
+        asked: None,
     })
 }
 
 impl Decided {
     pub(crate) fn take_events(&mut self) -> Vec<(EventType, Payload)> {
         std::mem::take(&mut self.events)
+    }
+
+    /// The judgement, if a human has to decide.
+    pub(crate) fn held(&self) -> Option<&Judgement> {
+        let held = self.judgement.verdict.decision() == Decision::Escalate;
+        held.then_some(&self.judgement)
+    }
+
+    pub(crate) fn asked(&mut self, asked: Result<Envelope, Unaskable>) {
+        self.asked = Some(asked);
     }
 
     pub(crate) fn preview(self) -> Preview {
@@ -92,6 +105,7 @@ impl Decided {
                     labels: self.labels,
                     warning: verdict.message().map(str::to_owned),
                     decision,
+                    approval: None,
                 })
             }
             (Decision::Escalate, _) => Admission::Hold(Hold {
@@ -100,6 +114,7 @@ impl Decided {
                 irreversible,
                 explanation,
                 decision,
+                approval: self.asked.unwrap_or(Err(Unaskable::Nobody)),
             }),
             // FAIL-CLOSED: an allow without constraints cannot come from the rules.
             (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {

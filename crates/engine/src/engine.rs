@@ -1,20 +1,24 @@
 //! Admitting, beginning and settling actions.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use countersign_approval::{ApprovalId, HighWater, State, UnixMs};
 use countersign_canon::{Digest, Json};
-use countersign_event::EventType;
 use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
+use countersign_event::{EventType, Scope};
 use countersign_policy::Policies;
-use countersign_store::{Recorded, Store};
+use countersign_policy::capability::Judgement;
+use countersign_store::{Change, Recorded, Store};
 
+use crate::approval::{ApprovalStep, Question, Used, ask, standing};
 use crate::decide::{Decided, decide};
 use crate::hot::{Hot, Sessions, lock, rebuild};
+use crate::instance::Instance;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
 use crate::{
-    Admission, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError, Preview, Proposal, Refusal,
-    Running,
+    Admission, ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError,
+    Preview, Proposal, Refusal, Running, Standing,
 };
 
 /// Decides actions, and records every one of them.
@@ -23,6 +27,9 @@ pub struct Engine {
     clock: Box<dyn Clock>,
     policies: RwLock<Arc<Policies>>,
     sessions: Sessions,
+    times: ApprovalTimes,
+    latest: Mutex<Option<HighWater>>,
+    instance: OnceLock<Instance>,
 }
 
 impl Engine {
@@ -33,7 +40,17 @@ impl Engine {
             clock: Box::new(clock),
             policies: RwLock::new(Arc::new(policies)),
             sessions: Sessions::default(),
+            times: ApprovalTimes::default(),
+            latest: Mutex::new(None),
+            instance: OnceLock::new(),
         }
+    }
+
+    /// The same engine, giving people this much time.
+    #[must_use = "gives the changed engine back"]
+    pub fn with_times(mut self, times: ApprovalTimes) -> Self {
+        self.times = times;
+        self
     }
 
     /// The log.
@@ -105,7 +122,9 @@ impl Engine {
             action_digest: Some(permit.digest.to_string()),
             ..ToolCallExecuted::default()
         });
-        let _durable = self.record(&permit.scope, EventType::ToolCallExecuted, payload)?;
+        let step = self.step(permit.approval.as_deref(), State::Consumed, State::Started)?;
+        let _durable =
+            self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
         Ok(Running {
             scope: permit.scope,
             call_id: permit.call_id,
@@ -113,6 +132,7 @@ impl Engine {
             began_unix_ms,
             constraints: permit.constraints,
             labels: permit.labels,
+            approval: permit.approval,
         })
     }
 
@@ -120,6 +140,13 @@ impl Engine {
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Recorded, Refusal> {
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let call_id = Some(running.call_id);
+        let ended = match outcome {
+            Outcome::Result {
+                is_error: false, ..
+            } => State::Executed,
+            Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
+        };
+        let step = self.step(running.approval.as_deref(), State::Started, ended)?;
         let (event_type, payload) = match outcome {
             Outcome::Result { content, is_error } => {
                 let result = ToolResult {
@@ -143,13 +170,46 @@ impl Engine {
                 (EventType::ErrorRaised, Payload::ErrorRaised(error))
             }
         };
-        self.record(&running.scope, event_type, payload)
+        self.settle_event(&running.scope, event_type, payload, step)
+    }
+
+    /// The step of the approval that goes with an event of its action.
+    fn step(
+        &self,
+        approval: Option<&Used>,
+        from: State,
+        to: State,
+    ) -> Result<Option<(UnixMs, ApprovalStep)>, Refusal> {
+        let Some(used) = approval else {
+            return Ok(None);
+        };
+        Ok(Some((self.now()?, used.step(from, to))))
+    }
+
+    fn settle_event(
+        &self,
+        scope: &Scope,
+        event_type: EventType,
+        payload: Payload,
+        step: Option<(UnixMs, ApprovalStep)>,
+    ) -> Result<Recorded, Refusal> {
+        let Some((now, step)) = step else {
+            return self.record(scope, event_type, payload);
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let events = vec![(event_type, payload.clone())];
+            match self.record_events(scope, now, events, step.change(now)) {
+                Err(Fault::Store(error)) if error.is_retryable() => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(Fault::History("other processes write this session too fast".to_owned()).into())
     }
 
     /// Records an event that needs no decision.
     pub fn record(
         &self,
-        scope: &countersign_event::Scope,
+        scope: &Scope,
         event_type: EventType,
         payload: Payload,
     ) -> Result<Recorded, Refusal> {
@@ -165,21 +225,113 @@ impl Engine {
 
     fn try_record(
         &self,
-        scope: &countersign_event::Scope,
+        scope: &Scope,
         event_type: EventType,
         payload: Payload,
     ) -> Result<Recorded, Fault> {
         let now = self.clock.now_unix_ms()?;
+        self.push(scope, now, vec![(event_type, payload)], None)
+    }
+
+    /// Records events of an approval, the first with its change; all of them or none.
+    pub(crate) fn record_events(
+        &self,
+        scope: &Scope,
+        now: UnixMs,
+        events: Vec<(EventType, Payload)>,
+        change: Change,
+    ) -> Result<Recorded, Fault> {
+        self.push(scope, now.get(), events, Some(change))
+    }
+
+    fn push(
+        &self,
+        scope: &Scope,
+        now: u64,
+        events: Vec<(EventType, Payload)>,
+        mut change: Option<Change>,
+    ) -> Result<Recorded, Fault> {
         let slot = self.sessions.slot(scope);
         let mut guard = lock(&slot);
         let hot = self.hot(&mut guard, scope)?;
         let mut batch = Batch::new(&self.store, scope, now, hot);
-        let pushed = batch.push(event_type, payload);
-        let (hot, last) = batch.finish();
+        let pushed = events
+            .into_iter()
+            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, change.take()));
+        let (hot, pending) = batch.finish();
         *guard = hot;
         drop(guard);
         pushed?;
-        durable(last).inspect_err(|_| *lock(&slot) = None)
+        durable(pending).inspect_err(|_| *lock(&slot) = None)
+    }
+
+    /// What people are asked about an action that is held.
+    fn question<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        judgement: &'a Judgement,
+        hot: &'a Hot,
+        policies: &'a Policies,
+    ) -> Result<Question<'a>, Fault> {
+        Ok(Question {
+            proposal,
+            judgement,
+            hot,
+            policies,
+            folder: self.store.folder().path(),
+            times: self.times,
+            now: self.now()?,
+        })
+    }
+
+    /// The time that approvals are judged by: it never goes back.
+    pub(crate) fn now(&self) -> Result<UnixMs, Fault> {
+        let wall = UnixMs::new(self.clock.now_unix_ms()?);
+        let monotonic = self.clock.monotonic_ms();
+        let mut latest = lock(&self.latest);
+        let mut high = match *latest {
+            Some(high) => high,
+            None => HighWater::restored(self.store.reader().latest_time()?, monotonic),
+        };
+        let now = high.observe(wall, monotonic);
+        *latest = Some(high);
+        Ok(now)
+    }
+
+    pub(crate) fn times(&self) -> ApprovalTimes {
+        self.times
+    }
+
+    /// Everybody who may decide, as the list says now.
+    pub fn approvers(&self) -> Result<Approvers, Refusal> {
+        Ok(self.approver_list()?)
+    }
+
+    pub(crate) fn approver_list(&self) -> Result<Approvers, Fault> {
+        Approvers::load(self.store.folder().path())
+            .map_err(|error| Fault::History(error.to_string()))
+    }
+
+    /// A request for approval as it stands.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<Standing>, Refusal> {
+        let reader = self.store.reader();
+        let row = reader.approval(id).map_err(Fault::from)?;
+        Ok(row.map(|row| standing(row, reader)).transpose()?)
+    }
+
+    pub(crate) fn instance(&self) -> Result<&Instance, Fault> {
+        if let Some(instance) = self.instance.get() {
+            return Ok(instance);
+        }
+        let instance = Instance::begin(self.store.folder().path())
+            .map_err(|error| Fault::Instance(error.to_string()))?;
+        Ok(self.instance.get_or_init(|| instance))
+    }
+
+    pub(crate) fn is_alive(&self, owner: &str) -> bool {
+        let folder = self.store.folder().path();
+        self.instance()
+            .is_ok_and(|instance| instance.is_alive(owner, folder))
     }
 
     fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
@@ -197,22 +349,43 @@ impl Engine {
                 return Err(fault);
             }
         };
+        let question = decided
+            .held()
+            .map(|judgement| self.question(proposal, judgement, &hot, &policies))
+            .transpose();
+        let question = match question {
+            Ok(question) => question,
+            Err(fault) => {
+                *guard = Some(hot);
+                return Err(fault);
+            }
+        };
+        let asked = question.map(|question| ask(&question));
         let mut batch = Batch::new(&self.store, proposal.scope, now, hot);
-        let pushed = decided
+        let mut pushed = decided
             .take_events()
             .into_iter()
-            .try_for_each(|(event_type, payload)| batch.push(event_type, payload));
-        let (hot, last) = batch.finish();
+            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, None));
+        if let Some(asked) = asked {
+            decided.asked(asked.map(|asked| {
+                if pushed.is_ok() {
+                    let kind = EventType::ApprovalRequested;
+                    pushed = batch.push(kind, asked.payload, Some(asked.change));
+                }
+                asked.envelope
+            }));
+        }
+        let (hot, pending) = batch.finish();
         *guard = hot;
         drop(guard);
         pushed?;
-        let recorded = durable(last).inspect_err(|_| *lock(&slot) = None)?;
+        let recorded = durable(pending).inspect_err(|_| *lock(&slot) = None)?;
         Ok(decided.answer(proposal, recorded))
     }
 
     /// Takes the state out of its slot: if anything fails on the way, the slot stays empty and the
     /// log is read again.
-    fn hot(&self, slot: &mut Option<Hot>, scope: &countersign_event::Scope) -> Result<Hot, Fault> {
+    fn hot(&self, slot: &mut Option<Hot>, scope: &Scope) -> Result<Hot, Fault> {
         match slot.take() {
             Some(hot) => Ok(hot),
             None => rebuild(scope, self.store.reader()),

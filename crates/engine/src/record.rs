@@ -2,7 +2,7 @@
 
 use countersign_event::{EventType, Payload, Scope};
 use countersign_session::Fact;
-use countersign_store::{At, Draft, Pending, Recorded, Store};
+use countersign_store::{At, Change, Draft, Pending, Recorded, Store};
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
@@ -13,7 +13,7 @@ pub(crate) struct Batch<'s> {
     scope: &'s Scope,
     ts_unix_ms: u64,
     hot: Hot,
-    last: Option<Pending>,
+    pending: Vec<Pending>,
     lost: bool,
 }
 
@@ -24,13 +24,18 @@ impl<'s> Batch<'s> {
             scope,
             ts_unix_ms,
             hot,
-            last: None,
+            pending: Vec::new(),
             lost: false,
         }
     }
 
     /// Folds the next event into the state and puts it on its way.
-    pub(crate) fn push(&mut self, event_type: EventType, payload: Payload) -> Result<(), Fault> {
+    pub(crate) fn push(
+        &mut self,
+        event_type: EventType,
+        payload: Payload,
+        change: Option<Change>,
+    ) -> Result<(), Fault> {
         let fact = Fact {
             seq: self.hot.head.count(),
             ts_unix_ms: self.ts_unix_ms,
@@ -49,22 +54,29 @@ impl<'s> Batch<'s> {
         };
         // The state has taken in an event that the log may never have.
         self.lost = true;
-        let pending = self.store.append(draft, At::Head(self.hot.head))?;
+        let pending = self
+            .store
+            .append_with(draft, At::Head(self.hot.head), change)?;
         self.lost = false;
         self.hot.head = pending.head();
-        self.last = Some(pending);
+        self.pending.push(pending);
         Ok(())
     }
 
     /// The state after the events, unless it has to be read from the log again; and what to wait
-    /// for. Events of one chain become durable in their order, so the last one stands for all.
-    pub(crate) fn finish(self) -> (Option<Hot>, Option<Pending>) {
-        ((!self.lost).then_some(self.hot), self.last)
+    /// for.
+    pub(crate) fn finish(self) -> (Option<Hot>, Vec<Pending>) {
+        ((!self.lost).then_some(self.hot), self.pending)
     }
 }
 
 /// Waits until everything that was put on its way is durable.
-pub(crate) fn durable(last: Option<Pending>) -> Result<Recorded, Fault> {
-    let last = last.ok_or_else(|| Fault::History("nothing was recorded".to_owned()))?;
-    Ok(last.wait()?)
+///
+/// The first that fails says why; those after it only know that it is not there.
+pub(crate) fn durable(pending: Vec<Pending>) -> Result<Recorded, Fault> {
+    let mut last = None;
+    for pending in pending {
+        last = Some(pending.wait()?);
+    }
+    last.ok_or_else(|| Fault::History("nothing was recorded".to_owned()))
 }

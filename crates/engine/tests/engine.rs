@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use countersign_canon::{Digest, Json, Limits};
-use countersign_engine::{Admission, Clock, ClockError, Engine, Outcome, PolicyFiles, Proposal};
+use countersign_engine::{
+    Admission, Clock, ClockError, Engine, Origin, Outcome, PolicyFiles, Proposal,
+};
 use countersign_event::{EventType, Line, Scope};
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
@@ -13,6 +15,9 @@ use countersign_policy::rego::{Machine, Source};
 use countersign_policy::{Decision, Mode, Policies, UserPolicy};
 use countersign_store::{Filter, Folder, Options, Store};
 use countersign_verify::{Expectation, Selection, database::verify_database};
+
+static ORIGIN: LazyLock<Origin> =
+    LazyLock::new(|| Origin::new("operator", "agent", std::path::Path::new("/")).unwrap());
 
 /// A clock that a test moves.
 #[derive(Clone, Default)]
@@ -78,6 +83,9 @@ impl Scene {
             call_id: call_id.to_owned(),
             tool_name: tool.to_owned(),
             server: None,
+            definition: None,
+            origin: &ORIGIN,
+            preconditions: Vec::new(),
             args: args_json,
             sanitizer_key: None,
             bytes: args.as_bytes(),
@@ -468,6 +476,9 @@ fn a_preview_says_what_admitting_would_and_records_nothing() {
             call_id: "c1".to_owned(),
             tool_name: tool.to_owned(),
             server: None,
+            definition: None,
+            origin: &ORIGIN,
+            preconditions: Vec::new(),
             args: json("{}"),
             sanitizer_key: None,
             bytes: b"{}",

@@ -140,7 +140,8 @@ impl Capability {
         }
     }
 
-    fn constraints(&self) -> Constraints {
+    /// What an allowed call must keep to.
+    pub fn constraints(&self) -> Constraints {
         let budgets = self
             .manifest
             .as_ref()

@@ -63,6 +63,11 @@ impl Reader {
         })
     }
 
+    /// The data folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     /// One page of at least one event after a cursor. Going from cursor to cursor sees every event once, also
     /// while others are being appended.
     pub fn page(

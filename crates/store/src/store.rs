@@ -173,6 +173,11 @@ impl Store {
         self.append(draft, At::Next)?.wait()
     }
 
+    /// The data folder.
+    pub fn folder(&self) -> &Folder {
+        self.reader.folder()
+    }
+
     /// What is stored.
     pub fn reader(&self) -> &Reader {
         &self.reader

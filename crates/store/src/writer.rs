@@ -278,7 +278,10 @@ fn append(
         return Ok(Err(Error::Erased));
     };
     let event = &job.sealed;
-    if head.accepts(event.seq(), event.prev_hash().as_ref()).is_err() {
+    if head
+        .accepts(event.seq(), event.prev_hash().as_ref())
+        .is_err()
+    {
         return Ok(Err(Conflict {
             expected_seq: event.seq(),
             actual: head,
