@@ -27,7 +27,7 @@ pub(crate) struct Decided {
     rewritten: Option<Vec<u8>>,
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
-    asked: Option<Result<Envelope, Unaskable>>,
+    asked: Option<Result<Box<Envelope>, Unaskable>>,
 }
 
 /// Judges the action from the state before it.
@@ -74,7 +74,7 @@ impl Decided {
         held.then_some(&self.judgement)
     }
 
-    pub(crate) fn asked(&mut self, asked: Result<Envelope, Unaskable>) {
+    pub(crate) fn asked(&mut self, asked: Result<Box<Envelope>, Unaskable>) {
         self.asked = Some(asked);
     }
 

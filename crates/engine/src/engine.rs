@@ -372,7 +372,7 @@ impl Engine {
                     let kind = EventType::ApprovalRequested;
                     pushed = batch.push(kind, asked.payload, Some(asked.change));
                 }
-                asked.envelope
+                Box::new(asked.envelope)
             }));
         }
         let (hot, pending) = batch.finish();

@@ -131,7 +131,7 @@ impl Scene {
 
     fn ask(&self, call_id: &str) -> Envelope {
         let args = format!(r#"{{"cents":500,"to":"{call_id}"}}"#);
-        self.hold(call_id, "pay", &args).approval.unwrap()
+        *self.hold(call_id, "pay", &args).approval.unwrap()
     }
 
     fn submission(&self, who: usize, envelope: &Envelope, decision: Decision) -> Vec<u8> {

@@ -44,10 +44,7 @@ impl From<Fault> for NotCounted {
 impl Engine {
     /// Takes a signed decision. Whatever comes of it is in the audit.
     pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
-        let submission = match Submission::parse(submission) {
-            Ok(submission) => submission,
-            Err(refusal) => return Err(refusal.into()),
-        };
+        let submission = Submission::parse(submission)?;
         for _ in 0..ATTEMPTS {
             match self.try_vote(&submission) {
                 Err(Fault::Store(error)) if is_race(&error) => {}
