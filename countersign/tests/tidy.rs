@@ -26,10 +26,13 @@ const EDGES: &[(&str, &[&str])] = &[
         &["canon", "event", "policy", "session", "store", "vault"],
     ),
     ("verify", &["canon", "event"]),
+    ("mcp", &["canon", "engine", "event", "policy"]),
     ("benches", &["canon", "event", "store", "vault", "verify"]),
     (
         "countersign",
-        &["canon", "event", "policy", "store", "vault", "verify"],
+        &[
+            "canon", "engine", "event", "mcp", "policy", "store", "vault", "verify",
+        ],
     ),
 ];
 
