@@ -404,7 +404,7 @@ fn answer(proposal: &Proposal<'_>, decided: Decided, decision: Recorded) -> Admi
         }),
         // FAIL-CLOSED: an allow without constraints cannot come from the rules.
         (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {
-            Admission::Refusal(Refusal::denied(&verdict, explanation))
+            Admission::Refusal(Refusal::denied(&verdict, explanation, decision))
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod frame;
 mod lines;
 mod method;
 pub mod splice;
+pub mod tools;
 
 pub use era::Era;
 pub use frame::{Fault, Frame, FrameError, FrameLimits, Id, Kind, Params, Span};
