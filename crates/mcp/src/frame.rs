@@ -14,7 +14,7 @@ mod span;
 use std::borrow::Cow;
 
 use countersign_canon::scan::Scan;
-use countersign_canon::{Json, Limits, Numbers};
+use countersign_canon::{Limits, Numbers};
 
 use crate::Method;
 
@@ -185,11 +185,6 @@ pub(crate) fn member(bytes: &[u8], of: Span, key: &str) -> Option<Span> {
     })
     .ok()?;
     found
-}
-
-/// A part as a value, if numbers in it survive.
-pub(crate) fn value(part: &[u8]) -> Option<Json> {
-    Json::admit(part, &HEAD_LIMITS).ok()
 }
 
 /// Parts of frames that were read under their own limits.

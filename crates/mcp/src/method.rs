@@ -114,6 +114,7 @@ methods! {
     SamplingCreateMessage = "sampling/createMessage",                   Refuse, Sample;
     ElicitationCreate = "elicitation/create",                           Refuse, Elicit;
     RootsList = "roots/list",                                           Refuse, Pass;
+    ToolsListChanged = "notifications/tools/list_changed",              Notify, Notify;
     Cancelled = "notifications/cancelled",                              Cancel, Cancel;
 }
 

@@ -45,7 +45,8 @@ mod tests {
 
     fn check(call: &str, arguments: &str, expect: &str) {
         let frame = Frame::read(call.as_bytes().to_vec(), &FrameLimits::default()).unwrap();
-        let arguments = crate::frame::value(arguments.as_bytes()).unwrap();
+        let arguments =
+            Json::admit(arguments.as_bytes(), &countersign_canon::Limits::event()).unwrap();
         let bytes = with_arguments(&frame, &arguments).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), expect);
     }

@@ -63,7 +63,7 @@ pub enum Fault {
 
 impl FrameError {
     /// A fault of these bytes, with the id that they still show.
-    pub(super) fn of(fault: Fault, bytes: &[u8]) -> Self {
+    pub(crate) fn of(fault: Fault, bytes: &[u8]) -> Self {
         let salvaged = salvage::salvage(bytes);
         Self {
             fault,
