@@ -15,7 +15,7 @@ use countersign_event::{EventType, Payload, Scope};
 
 use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
-use crate::record::Entry;
+use crate::record::{self, Entry};
 use crate::reply::Refused;
 use crate::splice;
 
@@ -116,6 +116,13 @@ impl Gate {
             } => deliver(self.engine.settle(running, outcome).map(drop), then),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }
+    }
+
+    /// Records who meets whom, before anything else happens.
+    pub fn introduce(&self, about: &Json) -> Result<(), Refusal> {
+        let text = about.to_sorted_ascii();
+        let entry = record::write("mcp/session".to_owned(), &self.server, &text);
+        self.record(vec![entry])
     }
 
     /// Records that the session is over.

@@ -13,6 +13,28 @@ pub enum Line {
     },
 }
 
+impl Line {
+    /// The bytes that are held.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) | Self::TooLong { beginning: bytes } => bytes.len(),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is nothing but white space in it.
+    pub fn is_blank(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.iter().all(u8::is_ascii_whitespace),
+            Self::TooLong { .. } => false,
+        }
+    }
+}
+
 /// Cuts lines.
 #[derive(Debug)]
 pub struct Lines {
