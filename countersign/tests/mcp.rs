@@ -261,6 +261,19 @@ fn a_client_that_goes_away_ends_the_server() {
 }
 
 #[test]
+fn what_a_client_asked_before_it_went_away_is_still_done() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    // The tools are not listed yet, so the call waits for them.
+    client.send(call(1, "echo"));
+    client.close();
+    assert!(client.answer().contains("done"));
+    let (status, _) = client.wait();
+    assert_eq!(status.code(), Some(7));
+    place.verify();
+}
+
+#[test]
 fn a_command_that_is_not_there_is_said_so() {
     let place = Place::new();
     let output = Command::new(env!("CARGO_BIN_EXE_countersign"))

@@ -21,7 +21,7 @@ use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{RefusalForm, Refused};
 use crate::tools::{Book, Shelf};
-use pending::{Asked, ServerAsked, Table};
+use pending::{Asked, CallState, ServerAsked, Table};
 
 /// A connection.
 pub struct Session {
@@ -115,6 +115,16 @@ impl Session {
     /// The revision that the peers speak, as far as it is known.
     pub fn era(&self) -> Option<&'static Era> {
         self.era
+    }
+
+    /// Whether calls wait that the server may yet get.
+    pub fn has_unsent(&self) -> bool {
+        self.asked.iter().any(|(_, asked)| {
+            matches!(
+                asked,
+                Asked::Call(CallState::Waiting | CallState::Deciding { .. })
+            )
+        })
     }
 
     /// What came of a job.

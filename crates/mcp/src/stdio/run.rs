@@ -215,7 +215,8 @@ impl Loop {
             }
         }
         // What the client sent last is decided before the server hears that nothing follows.
-        if self.client_closed && self.open_jobs == 0 && !self.to_server.is_closed() {
+        let all_sent = self.open_jobs == 0 && !self.session.has_unsent();
+        if self.client_closed && all_sent && !self.to_server.is_closed() {
             self.to_server.close();
             self.push_after(GRACE, Signal::TERM, now);
         }
