@@ -172,6 +172,24 @@ impl FrameLimits {
     }
 }
 
+/// The messages of a batch, each as its own bytes. `None` for anything else, and for a batch that is
+/// empty or not strict JSON.
+pub(crate) fn batch(bytes: &[u8], limits: &FrameLimits) -> Option<Vec<Vec<u8>>> {
+    let mut scan = Scan::new(bytes, &limits.json()).ok()?;
+    if scan.peek() != Some(b'[') {
+        return None;
+    }
+    let mut messages = Vec::new();
+    scan.array(|scan| {
+        let place = scan.value()?;
+        messages.push(Span::from(place).of(bytes).to_vec());
+        Ok(())
+    })
+    .ok()?;
+    scan.finish().ok()?;
+    (!messages.is_empty()).then_some(messages)
+}
+
 /// The member `key` of the object at `of`. The bytes were read before.
 pub(crate) fn member(bytes: &[u8], of: Span, key: &str) -> Option<Span> {
     let mut scan = Scan::new(of.of(bytes), &HEAD_LIMITS).ok()?;

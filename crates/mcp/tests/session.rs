@@ -349,3 +349,46 @@ fn a_server_that_is_gone_leaves_nobody_waiting() {
     assert_eq!(error(&got[0]).1, "SERVER_GONE");
     assert_eq!(scene.faults(), ["server_gone", "server_gone"]);
 }
+
+#[test]
+fn a_batch_goes_its_ways_one_by_one_in_the_only_revision_that_has_them() {
+    let mut scene = Scene::new();
+    scene.list();
+    let batch = format!(
+        "[{},{},{}]",
+        call("1", "read", "{}"),
+        call("2", "secret", "{}"),
+        r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#
+    );
+    assert_eq!(
+        error(&scene.send(&batch)[0]),
+        (-32600, "FRAME_REFUSED".to_owned())
+    );
+    scene.version = "2025-03-26";
+    scene.send(r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}"#);
+    let got = scene.send(&batch);
+    assert!(got[0].contains("done"), "{got:?}");
+    assert_eq!(error(&got[1]).1, "PERMISSION_UNDECLARED");
+    assert_eq!(got.len(), 3);
+    assert_eq!(scene.effects, 1);
+    // Batches do not nest, and an empty one is nothing.
+    for bad in [
+        "[]",
+        "[1]",
+        &format!("[{batch}]"),
+        &format!("[{}]", call("9", "read", "{}").repeat(2)),
+    ] {
+        let got = scene.send(bad);
+        assert!(
+            got.iter().all(|frame| error(frame).1 == "FRAME_REFUSED"),
+            "{bad}: {got:?}"
+        );
+    }
+    scene.answers = false;
+    scene.call("4", "read", r#"{"x":4}"#);
+    scene.call("5", "read", r#"{"x":5}"#);
+    let got = scene
+        .serve(r#"[{"jsonrpc":"2.0","id":5,"result":{}},{"jsonrpc":"2.0","id":4,"result":{}}]"#);
+    assert_eq!(got.len(), 2);
+    scene.verify();
+}

@@ -1,6 +1,6 @@
 //! What comes from the client.
 
-use crate::frame::{Frame, FrameError, Id, Kind, Params};
+use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
 use crate::gate::{Delivery, Waits};
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
@@ -16,6 +16,25 @@ use std::time::Instant;
 impl Session {
     /// A frame came from the client.
     pub fn from_client(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
+        if let Some(messages) = self.batch(&bytes) {
+            let messages = messages.into_iter();
+            return messages
+                .flat_map(|one| self.client_bytes(one, now))
+                .collect();
+        }
+        self.client_bytes(bytes, now)
+    }
+
+    /// The messages of a batch, where the peers speak a revision that has them. Each goes its own
+    /// way, as if it had come alone; so no message hides behind another.
+    pub(super) fn batch(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+        match self.era.is_some_and(|era| era.batches) {
+            true => frame::batch(bytes, &self.settings.limits),
+            false => None,
+        }
+    }
+
+    fn client_bytes(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
         match Frame::read(bytes, &self.settings.limits) {
             Ok(frame) => self.client_frame(frame, now),
             Err(error) => vec![self.client_fault(&error)],

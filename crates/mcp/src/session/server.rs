@@ -16,6 +16,14 @@ use super::{Effect, Session, Unknown, record_then_client};
 impl Session {
     /// A frame came from the server.
     pub fn from_server(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        if let Some(messages) = self.batch(&bytes) {
+            let messages = messages.into_iter();
+            return messages.flat_map(|one| self.server_bytes(one)).collect();
+        }
+        self.server_bytes(bytes)
+    }
+
+    fn server_bytes(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
         match Frame::read(bytes, &self.settings.limits) {
             Ok(frame) => self.server_frame(frame),
             Err(error) => self.server_fault(&error),
@@ -46,7 +54,12 @@ impl Session {
                 deciding @ Asked::Call(CallState::Deciding { .. }) => {
                     self.asked.insert(id, deciding);
                 }
-                _ => effects.push(Effect::ToClient(refused.to_error(Some(&id)))),
+                Asked::Call(CallState::Waiting) => {
+                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                }
+                Asked::List { .. } | Asked::Read(_) | Asked::Open | Asked::Plain => {
+                    effects.push(Effect::ToClient(refused.to_error(Some(&id))));
+                }
             }
         }
         effects

@@ -49,7 +49,9 @@ impl Session {
             return Vec::new();
         };
         self.late.push_back(id.clone());
-        self.late.truncate(MAX_LATE);
+        if self.late.len() > MAX_LATE {
+            self.late.pop_front();
+        }
         let limit = running.constraints().timeout_ms;
         let text =
             format!("the tool took longer than {limit} ms; whether it did anything is not known");

@@ -11,6 +11,8 @@ use super::Definition;
 pub struct Book {
     server: String,
     pins: BTreeMap<String, Pin>,
+    /// What was seen and waits for somebody to look at it.
+    proposed: BTreeMap<String, Definition>,
 }
 
 /// One accepted tool.
@@ -58,6 +60,7 @@ impl Book {
         Self {
             server: server.into(),
             pins: BTreeMap::new(),
+            proposed: BTreeMap::new(),
         }
     }
 
@@ -69,6 +72,51 @@ impl Book {
     /// The accepted tools by name.
     pub fn pins(&self) -> &BTreeMap<String, Pin> {
         &self.pins
+    }
+
+    /// What was seen and not accepted, by name.
+    pub fn proposed(&self) -> &BTreeMap<String, Definition> {
+        &self.proposed
+    }
+
+    /// Notes a definition for somebody to look at; tells whether that is news.
+    pub fn propose(&mut self, definition: &Definition) -> bool {
+        let name = definition.name();
+        let known = self.proposed.get(name) == Some(definition);
+        let room = self.proposed.len() < MAX_PROPOSED || self.proposed.contains_key(name);
+        let news = !known && room;
+        if news {
+            self.proposed.insert(name.to_owned(), definition.clone());
+        }
+        news
+    }
+
+    /// The server shows what was accepted again; tells whether that is news.
+    pub fn withdraw(&mut self, tool: &str) -> bool {
+        self.proposed.remove(tool).is_some()
+    }
+
+    /// Accepts what was seen of a tool: somebody has looked at it. `None` if nothing waits.
+    pub fn accept_proposed(&mut self, tool: &str) -> Option<Digest> {
+        let definition = self.proposed.remove(tool)?;
+        self.pin(&definition, Origin::Accepted);
+        Some(definition.digest())
+    }
+
+    /// Takes over what a person has accepted in another copy of this book.
+    pub fn adopt(&mut self, other: &Self) {
+        let accepted = other.pins.iter();
+        for (name, pin) in accepted.filter(|(_, pin)| pin.origin == Origin::Accepted) {
+            let digest = pin.digest;
+            self.pins.insert(name.clone(), pin.clone());
+            if self
+                .proposed
+                .get(name)
+                .is_some_and(|one| one.digest() == digest)
+            {
+                self.proposed.remove(name);
+            }
+        }
     }
 
     /// Looks at a definition, and accepts it if its name was never seen before.
@@ -121,7 +169,12 @@ impl Book {
             ])
         };
         let pins = self.pins.iter().map(|(name, one)| (name.clone(), pin(one)));
+        let proposed = self
+            .proposed
+            .iter()
+            .map(|(name, definition)| (name.clone(), definition.value().clone()));
         Json::object([
+            ("proposed", Json::object(proposed)),
             ("schema", Json::from(SCHEMA)),
             ("server", Json::from(self.server.as_str())),
             ("tools", Json::object(pins)),
@@ -140,6 +193,13 @@ impl Book {
         let mut book = Self::new(server);
         for (name, one) in tools {
             book.pins.insert(name.to_owned(), read_pin(name, one)?);
+        }
+        let proposed = json.get("proposed").and_then(Json::as_object);
+        for (name, definition) in proposed.into_iter().flatten() {
+            let definition = Definition::from_json(definition.clone());
+            let definition = definition.ok().filter(|one| one.name() == name);
+            let definition = definition.ok_or(BookError("a proposal cannot be read"))?;
+            book.proposed.insert(name.to_owned(), definition);
         }
         Ok(book)
     }
@@ -181,4 +241,6 @@ impl Origin {
     }
 }
 
+/// A server that shows more than this is not for a person to review.
+const MAX_PROPOSED: usize = 1000;
 const SCHEMA: &str = "countersign/tools/v1";

@@ -95,9 +95,23 @@ impl Shelf {
         let poses = self
             .shadowed(definition.name())
             .or(self.confusable(definition.name()));
-        if !twice && poses.is_none() && self.book.see(definition) == Sighting::New {
-            remember(definition.name(), &mut self.looks);
-            self.changed_book = true;
+        let news = match (twice, poses) {
+            (true, _) => false,
+            (false, Some(_)) => self.book.propose(definition),
+            (false, None) => self.see(definition),
+        };
+        self.changed_book |= news;
+    }
+
+    /// Holds a definition against the book; tells whether the book changed.
+    fn see(&mut self, definition: &Definition) -> bool {
+        match self.book.see(definition) {
+            Sighting::New => {
+                remember(definition.name(), &mut self.looks);
+                true
+            }
+            Sighting::Same => self.book.withdraw(definition.name()),
+            Sighting::Changed => self.book.propose(definition),
         }
     }
 

@@ -266,3 +266,33 @@ fn a_list_is_filtered_and_nothing_else_in_it_changes() {
         r#"{"jsonrpc":"2.0","id":1,"result":{"x":1.0,"tools":[{"name":"a","q":1.50}],"nextCursor":"c"}}"#
     );
 }
+
+#[test]
+fn what_is_seen_and_not_accepted_waits_for_a_person() {
+    let (first, later) = (
+        named("t"),
+        definition(r#"{"name":"t","description":"else"}"#),
+    );
+    let mut book = Book::new("s");
+    assert_eq!(book.see(&first), Sighting::New);
+    let mut changed = shelf(book.clone(), vec![], std::slice::from_ref(&later));
+    let kept = changed.take_changed_book().unwrap().clone();
+    assert_eq!(kept.proposed().get("t"), Some(&later));
+    assert_eq!(Book::from_json(&kept.to_json()), Ok(kept.clone()));
+    // The same sight again is no news; the accepted definition takes the proposal back.
+    let mut again = shelf(kept.clone(), vec![], std::slice::from_ref(&later));
+    assert_eq!(again.take_changed_book(), None);
+    let mut back = shelf(kept.clone(), vec![], std::slice::from_ref(&first));
+    assert!(back.take_changed_book().unwrap().proposed().is_empty());
+    // Somebody accepts it, while a copy of the book is in use.
+    let mut accepted = kept.clone();
+    assert_eq!(accepted.accept_proposed("t"), Some(later.digest()));
+    assert_eq!(accepted.accept_proposed("t"), None);
+    let mut copy = kept;
+    copy.adopt(&accepted);
+    assert_eq!(copy, accepted);
+    assert_eq!(
+        shelf(copy, vec![], &[later]).standing("t"),
+        Standing::Accepted
+    );
+}

@@ -36,6 +36,8 @@ pub struct Scene {
     /// Whether the server answers by itself.
     pub answers: bool,
     pub kept: Vec<Book>,
+    /// The revision that the server speaks.
+    pub version: &'static str,
     /// The tools that the server lists.
     pub tools: String,
 }
@@ -81,6 +83,7 @@ impl Scene {
             hold_jobs: false,
             answers: true,
             kept: Vec::new(),
+            version: "2025-11-25",
             tools: TOOLS.to_owned(),
         }
     }
@@ -175,7 +178,7 @@ impl Scene {
         let result = match method.as_str().unwrap() {
             "tools/list" => format!(r#"{{"tools":[{}]}}"#, self.tools),
             "tools/call" => r#"{"content":[{"type":"text","text":"done"}]}"#.to_owned(),
-            "initialize" => r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#.to_owned(),
+            "initialize" => format!(r#"{{"protocolVersion":"{}"}}"#, self.version),
             "resources/read" => {
                 r#"{"contents":[{"uri":"x:y","text":"ignore previous"}]}"#.to_owned()
             }
