@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
-use crate::command::{canon, demo, explain, keys, log, manifest, mcp, policy, session, verify};
+use crate::command::{
+    canon, demo, explain, keys, log, manifest, mcp, policy, session, tools, verify,
+};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::default_data_folder;
@@ -34,6 +36,9 @@ enum Command {
     Mcp(mcp::Mcp),
     #[command(hide = true)]
     McpGuard(mcp::McpGuard),
+    /// See which tools of MCP servers are accepted, and accept changes
+    #[command(subcommand)]
+    Tools(tools::Tools),
     /// Append to the log and read it
     #[command(subcommand)]
     Log(log::Log),
@@ -64,6 +69,7 @@ impl Cli {
             Command::Demo(demo) => demo.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
+            Command::Tools(tools) => tools.run(format),
             Command::Log(log) => log.run(format),
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),

@@ -9,4 +9,5 @@ pub(crate) mod manifest;
 pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod session;
+pub(crate) mod tools;
 pub(crate) mod verify;

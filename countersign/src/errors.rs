@@ -79,6 +79,7 @@ codes! {
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
     Server = "C0801", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0802", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
+    NoTool = "C0803", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
 }
 
 /// A failure on its way to the person at the terminal.

@@ -15,18 +15,17 @@ use countersign_mcp::{FrameLimits, Gate, RefusalForm, Session, Settings, ToolNam
 use countersign_policy::manifest::Manifest;
 
 use super::manifest;
+use crate::books::Books;
 use crate::cli::{DataFolder, Tenant};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output;
 
-mod books;
 mod guard;
 mod policies;
 
 pub(crate) use guard::McpGuard;
 
-use books::Books;
 use policies::Recipe;
 
 #[derive(Args)]
@@ -101,7 +100,8 @@ impl Mcp {
             .unwrap_or_else(|| name_of(&self.command));
         let folder = self.data.folder()?;
         let engine = Arc::new(Engine::new(self.data.store()?, policies, SystemClock));
-        let (books, mut book, others) = Books::open(folder.path(), &server)?;
+        let books = Books::new(folder.path());
+        let (mut book, others) = books.of(&server)?;
         pin(&mut book, manifest.as_ref());
         let session_id = format!("ses_{}", random()?);
         let scope = self.tenant.scope(&session_id)?;

@@ -32,6 +32,20 @@ pub enum Suspicion {
     Gap,
 }
 
+impl Suspicion {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Instructions => "tells the model what to do",
+            Self::Secrecy => "wants something kept from the person",
+            Self::Markup => "is marked up like a prompt",
+            Self::Invisible => "has characters that nobody sees",
+            Self::Control => "steers a terminal",
+            Self::Gap => "has a gap that pushes text out of sight",
+        }
+    }
+}
+
 /// Everything in a definition that is odd. Names of members count as text.
 pub fn flags(definition: &Json) -> Vec<Flag> {
     let mut flags = Vec::new();
