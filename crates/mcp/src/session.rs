@@ -163,8 +163,9 @@ impl Session {
 
     /// Records that something was odd, then delivers. Who floods us with oddities does not fill the
     /// log with them.
-    fn complain(&mut self, code: &str, message: String, then: Delivery) -> Effect {
+    fn complain(&mut self, code: &str, message: String, mut then: Delivery) -> Effect {
         self.complaints += 1;
+        then.is_ours = true;
         let entries = match self.complaints {
             ..MAX_COMPLAINTS => vec![record::fault(code, message)],
             MAX_COMPLAINTS => vec![record::fault(

@@ -250,6 +250,8 @@ fn a_log_that_cannot_be_written_lets_nothing_pass() {
     let read =
         scene.send(r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:y"}}"#);
     assert!(!read[0].contains("ignore previous"), "{read:?}");
+    // What we say ourselves is said all the same: nobody waits for ever.
+    assert_eq!(error(&scene.send("garbage")[0]).1, "FRAME_REFUSED");
     assert_eq!(scene.effects, 0);
     scene.verify();
 }

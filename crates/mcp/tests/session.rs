@@ -347,7 +347,11 @@ fn a_server_that_is_gone_leaves_nobody_waiting() {
     assert_eq!(answers, ["SERVER_GONE", "SERVER_GONE", "SERVER_GONE"]);
     let got = scene.call("4", "read", "{}");
     assert_eq!(error(&got[0]).1, "SERVER_GONE");
-    assert_eq!(scene.faults(), ["server_gone", "server_gone"]);
+    assert_eq!(
+        scene.faults(),
+        ["server_gone", "server_gone", "client_request_too_late"]
+    );
+    scene.verify_log();
 }
 
 #[test]

@@ -156,6 +156,7 @@ impl Session {
     pub(super) fn to_client(&self, id: &Id, refused: &Refused) -> Delivery {
         Delivery {
             to_client: Some(self.answer(id, refused)),
+            is_ours: true,
             waits: Waits::Client(id.clone()),
             ..Delivery::default()
         }

@@ -74,7 +74,9 @@ impl Session {
         }
         if self.server_gone {
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            return vec![Effect::ToClient(self.answer(&id, &refused))];
+            let then = self.to_client(&id, &refused);
+            let message = format!("{} {id}", shown_method(&frame));
+            return vec![self.complain("client_request_too_late", message, then)];
         }
         self.note_era(&frame, &params);
         let asked = match method.from_client() {
@@ -191,7 +193,8 @@ impl Session {
     /// A revision without a handshake is named by each request.
     fn note_era(&mut self, frame: &Frame, params: &Params) {
         let version = frame.text(frame.member(params.meta, Era::VERSION_KEY));
-        if let Some(era) = version.as_deref().and_then(Era::of) {
+        let era = version.as_deref().and_then(Era::of);
+        if let Some(era) = era.filter(|era| !era.handshake) {
             self.era = Some(era);
         }
     }
