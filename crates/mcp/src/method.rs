@@ -26,7 +26,7 @@ macro_rules! methods {
             pub fn of(name: &str) -> Self {
                 match name {
                     $( $text => Self::$name, )*
-                    other if other.starts_with("notifications/") => Self::OtherNotification,
+                    other if is_notification(other) => Self::OtherNotification,
                     _ => Self::Unknown,
                 }
             }
@@ -118,6 +118,16 @@ methods! {
     Cancelled = "notifications/cancelled",                              Cancel, Cancel;
 }
 
+/// A plain name below `notifications/`.
+fn is_notification(name: &str) -> bool {
+    let is_plain = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        !part.is_empty() && part.bytes().all(plain)
+    };
+    name.strip_prefix("notifications/")
+        .is_some_and(|rest| rest.split('/').all(is_plain))
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -147,6 +157,10 @@ mod tests {
             "tооls/call",
             "callTool",
             "notification/x",
+            "notifications/",
+            "notifications/../tools/call",
+            "notifications//x",
+            "notifications/x\u{0}",
         ] {
             assert_eq!(Method::of(alias), Method::Unknown, "{alias:?}");
             assert_eq!(Method::of(alias).from_client(), Route::Unknown);

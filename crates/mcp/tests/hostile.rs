@@ -36,8 +36,10 @@ fn attempts() -> Vec<Vec<u8>> {
         "notifications/../tools/call",
     ]
     .iter()
-    .map(|method| {
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}",{params}}}"#).into_bytes()
+    .flat_map(|method| {
+        ["\"id\":1,", ""].map(|id| {
+            format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}",{params}}}"#).into_bytes()
+        })
     })
     .collect();
     let texts = [
