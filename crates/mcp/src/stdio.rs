@@ -1,6 +1,6 @@
 //! The stdio door: a server as a child process, with a session between its pipes and ours.
 //!
-//! Threads read both sides, cut lines and hand them to one loop that owns the [`Session`]; jobs run
+//! Threads read both sides, cut lines and hand them to one loop that owns the [`Session`](crate::Session); jobs run
 //! on a few threads beside it, because they wait for the disk; two threads write. Nobody holds more
 //! than a few frames: who reads waits while the other side does not take what is there.
 
