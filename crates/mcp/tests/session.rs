@@ -396,3 +396,31 @@ fn a_batch_goes_its_ways_one_by_one_in_the_only_revision_that_has_them() {
     assert_eq!(got.len(), 2);
     scene.verify();
 }
+
+#[test]
+fn lists_in_pages_are_put_together_whoever_asked_for_them() {
+    let page = |id: &str, tools: &str, next: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]{next}}}}}"#)
+    };
+    let (one, two) = (r#"{"name":"read"}"#, r#"{"name":"write"}"#);
+    let next = r#","nextCursor":"p2""#;
+    let mut scene = Scene::new();
+    scene.answers = false;
+    scene.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    scene.serve(page("1", one, next));
+    // The client has half of the list; a call asks for all of it.
+    scene.call("2", "write", "{}");
+    assert!(scene.server.last().unwrap().contains("countersign-n0nce-1"));
+    scene.serve(page("\"countersign-n0nce-1\"", one, next));
+    assert!(scene.server.last().unwrap().contains(r#""cursor":"p2""#));
+    // Meanwhile the client goes on, and both lists end.
+    scene.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"p2"}}"#);
+    scene.serve(page("3", two, ""));
+    assert_eq!(scene.effects, 1);
+    scene.serve(page("\"countersign-n0nce-2\"", two, ""));
+    scene.serve(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    scene.call("4", "read", "{}");
+    assert_eq!(scene.effects, 2);
+    assert!(scene.client.iter().all(|frame| !frame.contains("n0nce")));
+    scene.verify();
+}

@@ -9,7 +9,7 @@ use crate::frame::{Frame, Kind};
 use crate::gate::{Call, Delivery};
 use crate::outbound::Outbound;
 use crate::reply;
-use crate::tools::Listing;
+use crate::tools::{Definition, Listing};
 
 use super::{Effect, Session};
 
@@ -21,12 +21,29 @@ pub(super) struct Fetch {
     own: Option<Id>,
     /// Whether it is for the first page.
     own_first: bool,
+    /// The pages so far that answer our own requests, and those that answer the client's.
+    own_pages: Vec<Definition>,
+    client_pages: Vec<Definition>,
     /// How many requests of the client wait for an answer.
     clients: usize,
     /// Calls that wait for the list, and until when.
     calls: Vec<(Call, Option<Instant>)>,
     /// What the first waiting call brought along; a server may want it with each request.
     meta: Option<String>,
+}
+
+/// Which page of which list an answer is.
+pub(super) struct Page {
+    pub(super) first: bool,
+    /// Whether we asked for it, and not the client.
+    pub(super) own: bool,
+}
+
+/// What came of an answer.
+pub(super) struct Listed {
+    /// The frame as the client may see it, if that is not as it came.
+    pub(super) shown: Option<Vec<u8>>,
+    pub(super) effects: Vec<Effect>,
 }
 
 impl Fetch {
@@ -36,6 +53,8 @@ impl Fetch {
             count: 0,
             own: None,
             own_first: false,
+            own_pages: Vec::new(),
+            client_pages: Vec::new(),
             clients: 0,
             calls: Vec::new(),
             meta: None,
@@ -95,35 +114,39 @@ impl Session {
         self.list.ask(None).into_iter().collect()
     }
 
-    /// The server answered a request for tools. Gives the frame as the client may see it.
-    pub(super) fn listed(&mut self, frame: Frame, first: bool) -> (Vec<u8>, Vec<Effect>) {
+    /// The server answered a request for tools.
+    pub(super) fn listed(&mut self, frame: &Frame, page: Page) -> Listed {
         let listing = match frame.kind() {
             Kind::Response { result, .. } => Listing::read(frame.bytes(), *result, &LIMITS),
             _ => None,
         };
         let Some(listing) = listing else {
-            let effects = self.release();
-            return (frame.into_bytes(), effects);
+            return Listed {
+                shown: None,
+                effects: self.release(),
+            };
         };
-        if first {
-            self.shelf.begin();
+        let pages = match page.own {
+            true => &mut self.list.own_pages,
+            false => &mut self.list.client_pages,
+        };
+        if page.first {
+            pages.clear();
         }
-        for definition in listing.definitions() {
-            self.shelf.put(definition);
-        }
+        // A definition that cannot be read is not there; calls of it are refused as unlisted.
+        let readable = listing.definitions().flatten().cloned();
+        pages.extend(readable.take(MAX_TOOLS.saturating_sub(pages.len())));
         let mut effects = Vec::new();
-        if let Some(book) = self.shelf.take_changed_book() {
-            effects.push(Effect::Keep(book.clone()));
-        }
         if !listing.has_more() {
-            self.shelf.end();
+            self.shelf.fill(&std::mem::take(pages));
+            let book = self.shelf.take_changed_book().cloned();
+            effects.extend(book.map(Effect::Keep));
             effects.push(Effect::Listed);
             effects.extend(self.release());
         }
         let shown = self.settings.shown.as_ref();
-        let filtered =
-            shown.and_then(|shown| listing.only(frame.bytes(), |name| shown.include(name)));
-        (filtered.unwrap_or_else(|| frame.into_bytes()), effects)
+        let shown = shown.and_then(|shown| listing.only(frame.bytes(), |name| shown.include(name)));
+        Listed { shown, effects }
     }
 
     /// The server answered our own request: the client does not see it.
@@ -136,7 +159,7 @@ impl Session {
         };
         let cursor = cursor.map(|cursor| String::from_utf8_lossy(frame.part(cursor)).into_owned());
         let cursor = cursor.filter(|cursor| cursor != "null" && cursor.len() <= LONGEST_CURSOR);
-        let (_, mut effects) = self.listed(frame, first);
+        let mut effects = self.listed(&frame, Page { first, own: true }).effects;
         if let Some(cursor) = cursor
             && self.list.count <= MAX_PAGES
         {
@@ -158,7 +181,7 @@ impl Session {
 
     /// The server says that its tools have changed: the next call asks again.
     pub(super) fn list_changed(&mut self) {
-        self.shelf.begin();
+        self.shelf.expire();
     }
 
     pub(super) fn release_late(&mut self, now: Instant) -> Vec<Effect> {
@@ -183,3 +206,5 @@ const LIMITS: Limits = Limits {
 };
 const LONGEST_CURSOR: usize = 4096;
 const MAX_PAGES: u64 = 1000;
+/// What is beyond is not listed, and cannot be called.
+const MAX_TOOLS: usize = 10_000;

@@ -10,6 +10,7 @@ use crate::{Era, Fault};
 
 use super::calls::{failed, settle};
 use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
+use super::list::Page;
 use super::pending::{Asked, CallState, ServerAsked};
 use super::{Effect, Session, Unknown, record_then_client};
 
@@ -102,9 +103,10 @@ impl Session {
             Asked::Call(CallState::Waiting | CallState::Deciding { .. }) => Vec::new(),
             Asked::List { first } => {
                 self.list.client_has_answer();
-                let (bytes, effects) = self.listed(frame, first);
+                let listed = self.listed(&frame, Page { first, own: false });
+                let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
                 let shown = std::iter::once(Effect::ToClient(bytes));
-                shown.chain(effects).collect()
+                shown.chain(listed.effects).collect()
             }
             Asked::Read(key) => {
                 let entry = record::read(key, &self.settings.server, answer_of(&frame));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_canon::Digest;
 
 use super::look::outlines;
-use super::{Book, Definition, DefinitionError, Sighting};
+use super::{Book, Definition, Sighting};
 
 /// The tools of one server as they stand now.
 #[derive(Debug)]
@@ -74,16 +74,22 @@ impl Shelf {
         }
     }
 
-    /// Clears the shelf: a list is read from its first page.
-    pub fn begin(&mut self) {
+    /// Puts a whole list on the shelf, in the place of what was there.
+    pub fn fill(&mut self, definitions: &[Definition]) {
+        self.listed.clear();
+        for definition in definitions {
+            self.put(definition);
+        }
+        self.complete = true;
+    }
+
+    /// What is there no longer counts: the server says that its tools have changed.
+    pub fn expire(&mut self) {
         self.listed.clear();
         self.complete = false;
     }
 
-    /// Puts one definition on the shelf.
-    pub fn put(&mut self, definition: &Result<Definition, DefinitionError>) {
-        // A definition that cannot be read is not there; calls of it are refused as unlisted.
-        let Ok(definition) = definition else { return };
+    fn put(&mut self, definition: &Definition) {
         let name = definition.name().to_owned();
         let twice = self.listed.contains_key(&name);
         let listed = match twice {
@@ -113,11 +119,6 @@ impl Shelf {
             Sighting::Same => self.book.withdraw(definition.name()),
             Sighting::Changed => self.book.propose(definition),
         }
-    }
-
-    /// The last page was read.
-    pub fn end(&mut self) {
-        self.complete = true;
     }
 
     /// Whether a whole list was read.

@@ -19,11 +19,7 @@ fn named(name: &str) -> Definition {
 
 fn shelf(book: Book, others: Vec<Book>, shown: &[Definition]) -> Shelf {
     let mut shelf = Shelf::new(book, others);
-    shelf.begin();
-    for definition in shown {
-        shelf.put(&Ok(definition.clone()));
-    }
-    shelf.end();
+    shelf.fill(shown);
     shelf
 }
 
