@@ -17,6 +17,8 @@ else := answer("loop", "deny", "LOOP_DETECTED") if input.loop != ""
 
 else := answer("taint", on_taint, "TAINTED_TO_HIGH_RISK") if tainted_sink
 
+else := answer("clearance", "deny", "CLEARANCE_EXCEEDED") if count(input.uncleared) > 0
+
 else := answer("exec", "deny", "EXEC_DENY") if exec_denied
 
 else := answer("path", "deny", "PATH_DENY") if count(input.paths_outside) > 0
@@ -84,6 +86,9 @@ on_taint := "escalate" if input.taint_holds
 
 else := "deny"
 
+# Beside it: information must not reach a tool that is not cleared for its label. Manifests of the
+# first schema declare no clearance, so there this is silent.
+#
 # 6. Every program that would run must be allowed, and no doubt may remain about which those are.
 exec_denied if {
 	input.exec

@@ -23,7 +23,7 @@ calm := {
 	"names": ["read_file"],
 	"network": false, "hosts": [], "hosts_clear": true,
 	"exec": false, "programs": [], "command_clear": true,
-	"paths_outside": [],
+	"paths_outside": [], "uncleared": [],
 	"steps": 0, "tool_calls": 0, "model_calls": 0, "wall_time_ms": 0,
 	"loop": "", "sink": false, "tainted": false, "sanitized": false, "taint_holds": false,
 	"side_effect": "unknown",
@@ -36,6 +36,7 @@ decisions := {
 	"BUDGET_EXCEEDED": {"deny"},
 	"LOOP_DETECTED": {"deny"},
 	"TAINTED_TO_HIGH_RISK": {"deny", "escalate"},
+	"CLEARANCE_EXCEEDED": {"deny"},
 	"EXEC_DENY": {"deny"},
 	"PATH_DENY": {"deny"},
 	"APPROVAL_REQUIRED": {"escalate"},
@@ -97,6 +98,8 @@ test_budget_without_limit if {
 }
 
 test_budget_models if reason({"model_calls": 100}) == "BUDGET_EXCEEDED"
+
+test_clearance if reason({"uncleared": ["secret"]}) == "CLEARANCE_EXCEEDED"
 
 test_loop if reason({"loop": "LOOP_IDENTICAL_CALL"}) == "LOOP_DETECTED"
 

@@ -1,4 +1,5 @@
-//! Benchmarks of the log: durable append, verification, growth and canonical forms.
+//! Benchmarks of the log and of decisions: durable append, verification, growth, canonical forms,
+//! policy evaluation and admission.
 //!
 //! Every number stands beside its limit, measured in the same run on the same machine: the bare
 //! fsync, raw SQLite with the same rows, or SHA-256 over the same bytes. What counts is the ratio of
@@ -8,6 +9,7 @@
 
 mod append;
 mod canon;
+mod decision;
 mod growth;
 mod limit;
 mod measure;

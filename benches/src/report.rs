@@ -44,6 +44,10 @@ pub(crate) fn gigabytes(rate: f64) -> String {
     format!("{:.2} GB/s", rate / 1e9)
 }
 
+pub(crate) fn microseconds(seconds: f64) -> String {
+    format!("{:.2} µs", seconds * 1e6)
+}
+
 pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{:.2} ms", duration.as_secs_f64() * 1e3)
 }

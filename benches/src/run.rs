@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::measure::Result;
 use crate::report::Report;
-use crate::{append, canon, growth, verification};
+use crate::{append, canon, decision, growth, verification};
 
 /// How much to measure.
 #[derive(Debug, Clone)]
@@ -43,6 +43,9 @@ pub fn run(plan: &Plan, place: &Path, out: &mut dyn Write) -> Result<()> {
     let mut report = Report::new(out);
     if plan.takes("canon") {
         canon::section(&mut report)?;
+    }
+    if plan.takes("decision") {
+        decision::section(place, &mut report)?;
     }
     if plan.takes("append") {
         append::section(place, &mut report)?;

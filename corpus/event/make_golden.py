@@ -33,7 +33,7 @@ MEMBERS = {
     "TOOL_CALL_ALLOWED": ("call_id policy_ref approval_id action_digest", ""),
     "TOOL_CALL_DENIED": ("call_id policy_ref approval_id reason_code reason", "message"),
     "TOOL_CALL_EXECUTED": ("call_id started_ms action_digest", ""),
-    "TOOL_RESULT": ("call_id tool_name is_error latency_ms content_bytes", "content"),
+    "TOOL_RESULT": ("call_id tool_name is_error latency_ms content_bytes result_labels", "content"),
     "POLICY_DECISION": (
         "call_id outcome verdict reason reason_code reason_codes policy_ref policy_digest"
         " snapshot_hash constraints",
@@ -41,11 +41,11 @@ MEMBERS = {
     ),
     "APPROVAL_REQUESTED": (
         "call_id approval_id channel plan_hash expires_unix_ms",
-        "approval_token",
+        "approval_token envelope",
     ),
     "APPROVAL_DECIDED": (
         "call_id approval_id approved decided_by plan_hash reason_code",
-        "approval_token edited_args message",
+        "approval_token edited_args message submission",
     ),
     "MEMORY_READ": ("memory_key memory_store bytes_read", "content"),
     "MEMORY_WRITE": ("memory_key memory_store bytes_written", "content"),

@@ -17,6 +17,7 @@ import sys
 
 GOLDEN = pathlib.Path(__file__).with_name("golden.json")
 START = 1760000000000
+MAX_LABELS, MORE_LABELS = 64, "(more labels)"
 NEWEST_CALLS, NEWEST_SEQS = 32, 32
 MAX_SOURCES, MAX_KEYS, MAX_OPEN = 256, 256, 128
 
@@ -61,7 +62,7 @@ class Session:
         self.closed = self.reduced = False
         self.last = dict.fromkeys(["model_call_id", "policy_outcome", "tool_call_id", "tool_name"])
         self.last["tool_was_error"] = False
-        self.open, self.recent, self.keys, self.taint = {}, [], {}, {}
+        self.open, self.recent, self.keys, self.taint, self.labels = {}, [], {}, {}, set()
 
     def apply(self, ts, kind, payload):
         seq, p = self.events, payload if isinstance(payload, dict) else {}
@@ -108,6 +109,10 @@ class Session:
         if "tool_name" in p and name(p["tool_name"]) != tool:
             tool = None
         self.source("tool_output", tool, seq)
+        for label in map(name, p.get("result_labels") or []):
+            label = label if len(self.labels) < MAX_LABELS or label in self.labels else MORE_LABELS
+            self.changed_at = self.changed_at if label in self.labels else seq
+            self.labels.add(label)
         error = self.last["tool_was_error"] = p.get("is_error", False)
         if call is None or "content" not in p:
             self.outcome(seq, None, None)
@@ -160,7 +165,7 @@ class Session:
             forget_oldest(self.keys, MAX_KEYS, lambda at: at)
 
     def termination(self, seq, p):
-        self.taint, self.keys, self.closed = {}, {}, True
+        self.taint, self.labels, self.keys, self.closed = {}, set(), {}, True
 
     def bytes(self):
         sources = sorted(self.taint.values(), key=in_order)
@@ -175,6 +180,7 @@ class Session:
                 "wall_time_ms": self.wall,
             },
             "handoff": self.handoff,
+            "labels": sorted(self.labels),
             "last": self.last,
             "open_calls": [{"call": self.open[one], "call_id": one} for one in sorted(self.open)],
             "progress": {
@@ -186,7 +192,7 @@ class Session:
             "sanitized_keys": [{"key": key, "seq": self.keys[key]} for key in sorted(self.keys)],
             "taint": sources,
             "trust": "reduced" if self.reduced else "full",
-            "version": 1,
+            "version": 2,
         })
 
 
@@ -281,7 +287,7 @@ SESSIONS = {
     ],
     "a result that names another tool than the proposal": [
         ("TOOL_CALL_PROPOSED", {"call_id": "c1", "tool_name": "web.fetch", "args": {}}),
-        ("TOOL_RESULT", {"call_id": "c1", "tool_name": "clock.now", "content": "12:00"}),
+        ("TOOL_RESULT", {"call_id": "c1", "tool_name": "clock.now", "content": "12:00", "result_labels": ["secret", "public"]}),
     ],
     "long and odd names": [
         ("TOOL_CALL_PROPOSED", {"call_id": "i" * 129, "tool_name": "t" * 500, "args": [1.0, -0.5]}),

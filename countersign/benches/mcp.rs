@@ -155,6 +155,6 @@ fn toy() -> PathBuf {
 }
 
 const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"bench",
-  "permissions":{"tools":{"echo":{"side_effect":"read"}},
+  "permissions":{"tools":{"echo":{"side_effect":"mutate-local"}},
   "budgets":{"max_tool_calls":100000000,"max_steps":100000000,"max_wall_time_ms":100000000}},
   "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;

@@ -65,6 +65,7 @@ codes! {
     Database = "C0406", Failed, "nothing was acknowledged; check the disk, then run `countersign verify --data DIR`";
     Clock = "C0407", Failed, "set the system clock";
     Output = "C0408", Failed, "check where the output goes";
+    Audit = "C0409", Failed, "nothing ran; check the audit folder and its disk, then try again";
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
@@ -72,14 +73,15 @@ codes! {
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
     Tests = "C0703", Invalid, "`countersign policy explain` shows which rule speaks and what it saw";
     Cases = "C0704", Invalid, "a case is {\"id\":…, \"request\":{\"event\":…, \"snapshot\":…, \"manifest\":…}, \"expect\":{\"outcome\":…, \"reason\":…}}";
-    Snapshot = "C0705", Invalid, "a snapshot may have steps_consumed, tool_calls_consumed, model_calls_consumed, wall_time_ms, loop_violation, is_tainted and sanitized_keys";
+    Snapshot = "C0705", Invalid, "a snapshot may have steps_consumed, tool_calls_consumed, model_calls_consumed, wall_time_ms, loop_violation, is_tainted, labels and sanitized_keys";
     Nothing = "C0706", Invalid, "give one object, an array, or one object a line: {\"event\":…, \"snapshot\":…, \"manifest\":…}";
     SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
-    Server = "C0801", Failed, "check the command behind `--`; run it alone to see what it says";
-    Book = "C0802", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
-    NoTool = "C0803", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
+    Approval = "C0801", Failed, "`countersign approval list` shows where each approval is";
+    Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
+    Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
+    NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
 }
 
 /// A failure on its way to the person at the terminal.
@@ -152,6 +154,8 @@ impl From<store::Error> for Failure {
             E::Busy => Code::Busy,
             E::Foreign { .. } => Code::Foreign,
             E::Folder { .. } => Code::Folder,
+            E::Approval(_) => Code::Approval,
+            E::Audit(_) => Code::Audit,
             E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
         };
         Self::new(code, chain(error.root()))

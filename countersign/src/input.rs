@@ -25,7 +25,7 @@ pub(crate) fn json_argument(argument: &str) -> Result<Json, Failure> {
 }
 
 /// A stream of lines: a file, or `-` for standard input.
-pub(crate) fn lines(path: &str) -> Result<Box<dyn BufRead>, Failure> {
+pub(crate) fn lines(path: &str) -> Result<Box<dyn BufRead + Send>, Failure> {
     if path == "-" {
         return Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin())));
     }

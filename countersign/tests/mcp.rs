@@ -66,10 +66,7 @@ fn without_a_manifest_what_only_reads_runs_and_the_rest_is_held() {
     let mut client = place.wrapped(&[], &[]);
     assert!(client.call(1, "echo").contains("done"));
     let held = client.call(2, "write");
-    assert!(
-        held.contains("\"code\":-32001") && held.contains("\"approval\":"),
-        "{held}"
-    );
+    assert!(held.contains("\"code\":-32001"), "{held}");
     assert!(client.call(3, "echo").contains("done"));
     let unlisted = client.call(4, "not-there");
     assert!(unlisted.contains("TOOL_UNLISTED"), "{unlisted}");
@@ -96,7 +93,7 @@ fn a_tool_that_changed_since_the_last_time_is_refused() {
     std::fs::write(&book, text.replace("Repeats", "Sends")).unwrap();
     let (status, stderr) = place.wrapped(&[], &["--changed"]).end();
     assert_eq!(status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("C0802"), "{stderr}");
+    assert!(stderr.contains("C0812"), "{stderr}");
     place.verify();
 }
 
@@ -284,7 +281,7 @@ fn a_command_that_is_not_there_is_said_so() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("error[C0801]"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error[C0811]"));
 }
 
 fn server_pid(answer: &str) -> u32 {

@@ -16,18 +16,27 @@ use countersign_canon::{Json, Limits, Numbers};
 /// Who may see whom, in production code. Arrows go down only.
 const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
+    ("display", &["canon"]),
     ("event", &["canon"]),
     ("session", &["canon", "event"]),
+    ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
-    ("store", &["canon", "event", "vault"]),
+    ("store", &["approval", "canon", "event", "vault"]),
     (
         "engine",
-        &["canon", "event", "policy", "session", "store", "vault"],
+        &[
+            "approval", "canon", "display", "event", "policy", "session", "store", "vault",
+        ],
     ),
     ("verify", &["canon", "event"]),
     ("mcp", &["canon", "engine", "event", "policy"]),
-    ("benches", &["canon", "event", "store", "vault", "verify"]),
+    (
+        "benches",
+        &[
+            "canon", "engine", "event", "policy", "session", "store", "vault", "verify",
+        ],
+    ),
     (
         "countersign",
         &[

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use countersign_canon::Json;
-use countersign_engine::{Engine, SystemClock};
+use countersign_engine::{Engine, Origin, SystemClock};
 use countersign_event::Scope;
 use countersign_mcp::stdio::{Door, Host};
 use countersign_mcp::tools::{Book, Shelf};
@@ -108,7 +108,7 @@ impl Mcp {
         if manifest.is_none() {
             say_what_holds(&scope, folder.path());
         }
-        let gate = Gate::new(Arc::clone(&engine), scope, server.as_str());
+        let gate = Gate::new(Arc::clone(&engine), scope, server.as_str(), origin()?);
         let about = self.about(&server);
         gate.introduce(&about)
             .map_err(|refusal| Failure::new(Code::Database, refusal.message().to_owned()))?;
@@ -210,6 +210,15 @@ impl Host for Wrapper {
     }
 }
 
+/// Whoever runs this program answers for what the client's agent does.
+fn origin() -> Result<Origin, Failure> {
+    let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let user = std::env::var("USER").unwrap_or_default();
+    Origin::new(&user, AGENT, &folder)
+        .or_else(|_| Origin::new("operator", AGENT, &folder))
+        .map_err(|error| Failure::new(Code::Server, error.to_string()))
+}
+
 fn pin(book: &mut Book, manifest: Option<&Manifest>) {
     let tools = manifest.map(|manifest| &manifest.permissions().tools);
     for (name, tool) in tools.into_iter().flatten() {
@@ -261,6 +270,7 @@ fn random() -> Result<String, Failure> {
     Ok(base16ct::lower::encode_string(&bytes))
 }
 
+const AGENT: &str = "mcp-client";
 const RUNNERS: [&str; 10] = [
     "npx", "npm", "node", "bun", "bunx", "deno", "uv", "uvx", "python", "python3",
 ];

@@ -235,8 +235,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"tests",
   "permissions":{"tools":{
-    "echo":{"side_effect":"read"},"write":{"side_effect":"mutate-local"},"die":{"side_effect":"read"},
-    "hang":{"side_effect":"read"},"sleep":{"side_effect":"read"},"garbage":{"side_effect":"read"},
-    "flood":{"side_effect":"read"},"big":{"side_effect":"read"},"deaf":{"side_effect":"read"}},
+    "echo":{"side_effect":"mutate-local"},"write":{"side_effect":"mutate-local"},"die":{"side_effect":"mutate-local"},
+    "hang":{"side_effect":"mutate-local"},"sleep":{"side_effect":"mutate-local"},"garbage":{"side_effect":"mutate-local"},
+    "flood":{"side_effect":"mutate-local"},"big":{"side_effect":"mutate-local"},"deaf":{"side_effect":"mutate-local"}},
   "budgets":{"max_tool_calls":100000,"max_steps":100000,"max_wall_time_ms":100000000,"timeout_ms":1500,"max_output_bytes":100000000}},
   "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;

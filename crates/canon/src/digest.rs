@@ -26,6 +26,24 @@ impl Hash {
         Self(hasher.finalize().into())
     }
 
+    /// The hash of a short text and a long one after it, without joining them in memory.
+    pub fn of_prefixed(prefix: &[u8], rest: &[u8]) -> Self {
+        let mut block = [0; BLOCK];
+        let missing = BLOCK.saturating_sub(prefix.len());
+        let (Some(start), Some((end, rest))) = (
+            block.get_mut(..prefix.len()),
+            rest.split_at_checked(missing),
+        ) else {
+            return Self::of_parts(&[prefix, rest]);
+        };
+        start.copy_from_slice(prefix);
+        if let Some(free) = block.get_mut(prefix.len()..) {
+            free.copy_from_slice(end);
+        }
+        // Whole blocks from the start: the hasher has nothing to keep and to shift.
+        Self::of_parts(&[&block, rest])
+    }
+
     /// Takes 32 bytes that already are a hash.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -46,14 +64,10 @@ impl Hash {
     }
 
     /// The hash with this text form.
+    #[inline]
     pub(crate) fn from_hex(hex: &[u8; 64]) -> Option<Self> {
-        let values = hex.map(value_of);
         let mut bytes = [0; 32];
-        for (byte, [high, low]) in bytes.iter_mut().zip(values.as_chunks().0) {
-            *byte = high << 4 | low;
-        }
-        let valid = values.iter().fold(0, |all, value| all | value) <= 0xf;
-        valid.then_some(Self(bytes))
+        read_hex(hex, &mut bytes).then_some(Self(bytes))
     }
 
     /// The same value in the form with the name of its algorithm.
@@ -160,18 +174,32 @@ fn digit_of(value: u8) -> u8 {
     value + if value < 10 { b'0' } else { b'a' - 10 }
 }
 
+/// Reads lower-case digits; says whether they all are.
+///
+/// Not inlined: by itself it becomes a few vector instructions, among other code it does not.
+#[inline(never)]
+fn read_hex(hex: &[u8; 64], bytes: &mut [u8; 32]) -> bool {
+    let values = hex.map(value_of);
+    for (byte, [high, low]) in bytes.iter_mut().zip(values.as_chunks().0) {
+        *byte = high << 4 | low;
+    }
+    values.iter().fold(0, |all, value| all | value) <= 0xf
+}
+
 /// The value of a lower-case digit; of any other byte, more than a digit can have.
 #[inline]
 fn value_of(digit: u8) -> u8 {
-    let number = digit.wrapping_sub(b'0');
-    let letter = digit.wrapping_sub(b'a');
-    match (number < 10, letter < 6) {
-        (true, _) => number,
-        (_, true) => letter + 10,
-        _ => u8::MAX,
-    }
+    // Signed, because that is how vectors compare; what is not ASCII is below everything then.
+    let above_nine = digit as i8 > b'9' as i8;
+    let is_letter = digit as i8 >= b'a' as i8;
+    let letter_gap = if is_letter { b'a' - b':' } else { 0 };
+    let between = if above_nine != is_letter { u8::MAX } else { 0 };
+    // The sixteen digits now lie one after the other from `0` on, where only the low half changes.
+    (digit.wrapping_sub(letter_gap) ^ b'0') | between
 }
 
+/// What SHA-256 takes at a time.
+const BLOCK: usize = 64;
 const PREFIX: &str = "sha256:";
 const HASH_FORM: &str = "64 lower-case hex digits";
 const DIGEST_FORM: &str = "`sha256:` and 64 lower-case hex digits";

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use countersign_approval::{Envelope, Subject};
 use countersign_canon::{Digest, Json};
 use countersign_event::Scope;
-use countersign_policy::Verdict;
-use countersign_policy::capability::{Constraints, Explanation};
+use countersign_policy::capability::{Constraints, Explanation, Judgement};
+use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
-use crate::Refusal;
+use crate::approval::Used;
+use crate::{Origin, Refusal, Unaskable};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -20,6 +22,12 @@ pub struct Proposal<'a> {
     pub tool_name: String,
     /// The server that offers it.
     pub server: Option<String>,
+    /// The digest of the tool's definition, if the door knows one.
+    pub definition: Option<Digest>,
+    /// Where the action comes from.
+    pub origin: &'a Origin,
+    /// What must still be as it is now when the action runs, if a human has to approve it.
+    pub preconditions: Vec<Subject>,
     /// The arguments.
     pub args: Json,
     /// The key of the sanitised text that the call carries.
@@ -42,6 +50,16 @@ pub enum Admission {
     Refusal(Refusal),
 }
 
+/// What would be decided about an action, without a decision.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Preview {
+    /// The verdict and its grounds.
+    pub judgement: Judgement,
+    /// What each policy beside the capability rules says.
+    pub opinions: Vec<Opinion>,
+}
+
 /// The right to run one action once: exactly the bytes with this digest.
 #[must_use = "a permit that is dropped was given for nothing"]
 pub struct Permit {
@@ -51,9 +69,11 @@ pub struct Permit {
     pub(crate) digest: Digest,
     pub(crate) rewritten: Option<Vec<u8>>,
     pub(crate) constraints: Constraints,
+    pub(crate) labels: Vec<String>,
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
     pub(crate) decision: Recorded,
+    pub(crate) approval: Option<Box<Used>>,
 }
 
 /// An action that waits for a human. Nothing of it runs meanwhile.
@@ -70,6 +90,8 @@ pub struct Hold {
     pub explanation: Explanation,
     /// The durable decision.
     pub decision: Recorded,
+    /// The request for approval, durable too; or why nobody can be asked.
+    pub approval: Result<Box<Envelope>, Unaskable>,
 }
 
 /// An action that was begun and has no outcome yet.
@@ -80,6 +102,8 @@ pub struct Running {
     pub(crate) tool_name: String,
     pub(crate) began_unix_ms: u64,
     pub(crate) constraints: Constraints,
+    pub(crate) labels: Vec<String>,
+    pub(crate) approval: Option<Box<Used>>,
 }
 
 /// How an action went.

@@ -1,26 +1,25 @@
 //! Admitting, beginning and settling actions.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use countersign_approval::{ApprovalId, HighWater, State, UnixMs};
 use countersign_canon::{Digest, Json};
-use countersign_event::EventType;
-use countersign_event::payload::{
-    Counters, ErrorRaised, Payload, PolicyDecision, ToolCallAllowed, ToolCallDenied,
-    ToolCallExecuted, ToolCallProposed, ToolResult,
-};
-use countersign_policy::capability::{Constraints, Judgement};
-use countersign_policy::facts::{Action, Facts, State, Surroundings};
-use countersign_policy::manifest::{Loops, Manifest};
-use countersign_policy::matcher::{Link, NormalPath};
-use countersign_policy::{Decision, Verdict};
-use countersign_session::{Call, LoopRules, Next, Terms, View};
-use countersign_store::{Recorded, Store};
+use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
+use countersign_event::{EventType, Scope};
+use countersign_policy::Policies;
+use countersign_policy::capability::Judgement;
+use countersign_store::{Change, Recorded, Store};
 
+use crate::approval::{ApprovalStep, Question, Used, ask, standing};
+use crate::decide::{Decided, decide};
 use crate::hot::{Hot, Sessions, lock, rebuild};
-use crate::policies::{Mode, Opinion};
+use crate::instance::Instance;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
-use crate::{Admission, Clock, Hold, Outcome, Permit, Policies, Proposal, Refusal, Running};
+use crate::{
+    Admission, ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError,
+    Preview, Proposal, Refusal, Running, Standing,
+};
 
 /// Decides actions, and records every one of them.
 pub struct Engine {
@@ -28,12 +27,9 @@ pub struct Engine {
     clock: Box<dyn Clock>,
     policies: RwLock<Arc<Policies>>,
     sessions: Sessions,
-}
-
-/// A decision that is on its way to the disk.
-struct Decided {
-    judgement: Judgement,
-    rewritten: Option<Vec<u8>>,
+    times: ApprovalTimes,
+    latest: Mutex<Option<HighWater>>,
+    instance: OnceLock<Instance>,
 }
 
 impl Engine {
@@ -44,7 +40,17 @@ impl Engine {
             clock: Box::new(clock),
             policies: RwLock::new(Arc::new(policies)),
             sessions: Sessions::default(),
+            times: ApprovalTimes::default(),
+            latest: Mutex::new(None),
+            instance: OnceLock::new(),
         }
+    }
+
+    /// The same engine, giving people this much time.
+    #[must_use = "gives the changed engine back"]
+    pub fn with_times(mut self, times: ApprovalTimes) -> Self {
+        self.times = times;
+        self
     }
 
     /// The log.
@@ -55,6 +61,17 @@ impl Engine {
     /// The policies in force.
     pub fn policies(&self) -> Arc<Policies> {
         Arc::clone(&self.policies.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the policies again and puts them in force, between two decisions. If anything is wrong
+    /// with them, those that are in force stay. Tells whether anything changed.
+    pub fn reload(&self, files: &PolicyFiles) -> Result<bool, PolicyFilesError> {
+        let policies = files.load()?;
+        let changed = policies.digest() != self.policies().digest();
+        if changed {
+            self.replace_policies(policies);
+        }
+        Ok(changed)
     }
 
     /// Puts other policies in force, between two decisions.
@@ -79,6 +96,18 @@ impl Engine {
         Admission::Refusal(gone.into())
     }
 
+    /// What would be decided about an action now. Nothing is recorded and nothing may run.
+    pub fn preview(&self, proposal: &Proposal<'_>) -> Result<Preview, Refusal> {
+        let policies = self.policies();
+        let now = self.clock.now_unix_ms().map_err(Fault::from)?;
+        let slot = self.sessions.slot(proposal.scope);
+        let mut guard = lock(&slot);
+        let hot = self.hot(&mut guard, proposal.scope)?;
+        let decided = decide(proposal, &hot, now, &policies);
+        *guard = Some(hot);
+        Ok(decided.map(Decided::preview)?)
+    }
+
     /// Begins what a permit allows: checks that these are its bytes and records the beginning.
     ///
     /// The caller forwards the bytes after this returned, and not otherwise.
@@ -93,13 +122,17 @@ impl Engine {
             action_digest: Some(permit.digest.to_string()),
             ..ToolCallExecuted::default()
         });
-        let _durable = self.record(&permit.scope, EventType::ToolCallExecuted, payload)?;
+        let step = self.step(permit.approval.as_deref(), State::Consumed, State::Started)?;
+        let _durable =
+            self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
         Ok(Running {
             scope: permit.scope,
             call_id: permit.call_id,
             tool_name: permit.tool_name,
             began_unix_ms,
             constraints: permit.constraints,
+            labels: permit.labels,
+            approval: permit.approval,
         })
     }
 
@@ -107,6 +140,13 @@ impl Engine {
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Recorded, Refusal> {
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let call_id = Some(running.call_id);
+        let ended = match outcome {
+            Outcome::Result {
+                is_error: false, ..
+            } => State::Executed,
+            Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
+        };
+        let step = self.step(running.approval.as_deref(), State::Started, ended)?;
         let (event_type, payload) = match outcome {
             Outcome::Result { content, is_error } => {
                 let result = ToolResult {
@@ -114,6 +154,7 @@ impl Engine {
                     tool_name: Some(running.tool_name),
                     is_error: Some(is_error),
                     latency_ms: Some(now.saturating_sub(running.began_unix_ms)),
+                    result_labels: (!running.labels.is_empty()).then_some(running.labels),
                     content: Some(content),
                     ..ToolResult::default()
                 };
@@ -129,13 +170,46 @@ impl Engine {
                 (EventType::ErrorRaised, Payload::ErrorRaised(error))
             }
         };
-        self.record(&running.scope, event_type, payload)
+        self.settle_event(&running.scope, event_type, payload, step)
+    }
+
+    /// The step of the approval that goes with an event of its action.
+    fn step(
+        &self,
+        approval: Option<&Used>,
+        from: State,
+        to: State,
+    ) -> Result<Option<(UnixMs, ApprovalStep)>, Refusal> {
+        let Some(used) = approval else {
+            return Ok(None);
+        };
+        Ok(Some((self.now()?, used.step(from, to))))
+    }
+
+    fn settle_event(
+        &self,
+        scope: &Scope,
+        event_type: EventType,
+        payload: Payload,
+        step: Option<(UnixMs, ApprovalStep)>,
+    ) -> Result<Recorded, Refusal> {
+        let Some((now, step)) = step else {
+            return self.record(scope, event_type, payload);
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let events = vec![(event_type, payload.clone())];
+            match self.record_events(scope, now, events, step.change(now)) {
+                Err(Fault::Store(error)) if error.is_retryable() => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(Fault::History("other processes write this session too fast".to_owned()).into())
     }
 
     /// Records an event that needs no decision.
     pub fn record(
         &self,
-        scope: &countersign_event::Scope,
+        scope: &Scope,
         event_type: EventType,
         payload: Payload,
     ) -> Result<Recorded, Refusal> {
@@ -151,20 +225,113 @@ impl Engine {
 
     fn try_record(
         &self,
-        scope: &countersign_event::Scope,
+        scope: &Scope,
         event_type: EventType,
         payload: Payload,
     ) -> Result<Recorded, Fault> {
         let now = self.clock.now_unix_ms()?;
+        self.push(scope, now, vec![(event_type, payload)], None)
+    }
+
+    /// Records events of an approval, the first with its change; all of them or none.
+    pub(crate) fn record_events(
+        &self,
+        scope: &Scope,
+        now: UnixMs,
+        events: Vec<(EventType, Payload)>,
+        change: Change,
+    ) -> Result<Recorded, Fault> {
+        self.push(scope, now.get(), events, Some(change))
+    }
+
+    fn push(
+        &self,
+        scope: &Scope,
+        now: u64,
+        events: Vec<(EventType, Payload)>,
+        mut change: Option<Change>,
+    ) -> Result<Recorded, Fault> {
         let slot = self.sessions.slot(scope);
         let mut guard = lock(&slot);
         let hot = self.hot(&mut guard, scope)?;
-        let mut batch = Batch::new(&self.store, scope, now, &hot);
-        batch.push(event_type, payload)?;
-        let (hot, last) = batch.finish();
-        *guard = Some(hot);
+        let mut batch = Batch::new(&self.store, scope, now, hot);
+        let pushed = events
+            .into_iter()
+            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, change.take()));
+        let (hot, pending) = batch.finish();
+        *guard = hot;
         drop(guard);
-        durable(last).inspect_err(|_| *lock(&slot) = None)
+        pushed?;
+        durable(pending).inspect_err(|_| *lock(&slot) = None)
+    }
+
+    /// What people are asked about an action that is held.
+    fn question<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        judgement: &'a Judgement,
+        hot: &'a Hot,
+        policies: &'a Policies,
+    ) -> Result<Question<'a>, Fault> {
+        Ok(Question {
+            proposal,
+            judgement,
+            hot,
+            policies,
+            folder: self.store.folder().path(),
+            times: self.times,
+            now: self.now()?,
+        })
+    }
+
+    /// The time that approvals are judged by: it never goes back.
+    pub(crate) fn now(&self) -> Result<UnixMs, Fault> {
+        let wall = UnixMs::new(self.clock.now_unix_ms()?);
+        let monotonic = self.clock.monotonic_ms();
+        let mut latest = lock(&self.latest);
+        let mut high = match *latest {
+            Some(high) => high,
+            None => HighWater::restored(self.store.reader().latest_time()?, monotonic),
+        };
+        let now = high.observe(wall, monotonic);
+        *latest = Some(high);
+        Ok(now)
+    }
+
+    pub(crate) fn times(&self) -> ApprovalTimes {
+        self.times
+    }
+
+    /// Everybody who may decide, as the list says now.
+    pub fn approvers(&self) -> Result<Approvers, Refusal> {
+        Ok(self.approver_list()?)
+    }
+
+    pub(crate) fn approver_list(&self) -> Result<Approvers, Fault> {
+        Approvers::load(self.store.folder().path())
+            .map_err(|error| Fault::History(error.to_string()))
+    }
+
+    /// A request for approval as it stands.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<Standing>, Refusal> {
+        let reader = self.store.reader();
+        let row = reader.approval(id).map_err(Fault::from)?;
+        Ok(row.map(|row| standing(row, reader)).transpose()?)
+    }
+
+    pub(crate) fn instance(&self) -> Result<&Instance, Fault> {
+        if let Some(instance) = self.instance.get() {
+            return Ok(instance);
+        }
+        let instance = Instance::begin(self.store.folder().path())
+            .map_err(|error| Fault::Instance(error.to_string()))?;
+        Ok(self.instance.get_or_init(|| instance))
+    }
+
+    pub(crate) fn is_alive(&self, owner: &str) -> bool {
+        let folder = self.store.folder().path();
+        self.instance()
+            .is_ok_and(|instance| instance.is_alive(owner, folder))
     }
 
     fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
@@ -175,18 +342,50 @@ impl Engine {
         // events on their way. Nobody waits for the disk under the lock.
         let mut guard = lock(&slot);
         let hot = self.hot(&mut guard, proposal.scope)?;
-        let mut batch = Batch::new(&self.store, proposal.scope, now, &hot);
-        let decided = decide(proposal, &hot, now, &policies, &mut batch)?;
-        let (hot, last) = batch.finish();
-        *guard = Some(hot);
+        let mut decided = match decide(proposal, &hot, now, &policies) {
+            Ok(decided) => decided,
+            Err(fault) => {
+                *guard = Some(hot);
+                return Err(fault);
+            }
+        };
+        let question = decided
+            .held()
+            .map(|judgement| self.question(proposal, judgement, &hot, &policies))
+            .transpose();
+        let question = match question {
+            Ok(question) => question,
+            Err(fault) => {
+                *guard = Some(hot);
+                return Err(fault);
+            }
+        };
+        let asked = question.map(|question| ask(&question));
+        let mut batch = Batch::new(&self.store, proposal.scope, now, hot);
+        let mut pushed = decided
+            .take_events()
+            .into_iter()
+            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, None));
+        if let Some(asked) = asked {
+            decided.asked(asked.map(|asked| {
+                if pushed.is_ok() {
+                    let kind = EventType::ApprovalRequested;
+                    pushed = batch.push(kind, asked.payload, Some(asked.change));
+                }
+                Box::new(asked.envelope)
+            }));
+        }
+        let (hot, pending) = batch.finish();
+        *guard = hot;
         drop(guard);
-        let recorded = durable(last).inspect_err(|_| *lock(&slot) = None)?;
-        Ok(answer(proposal, decided, recorded))
+        pushed?;
+        let recorded = durable(pending).inspect_err(|_| *lock(&slot) = None)?;
+        Ok(decided.answer(proposal, recorded))
     }
 
     /// Takes the state out of its slot: if anything fails on the way, the slot stays empty and the
     /// log is read again.
-    fn hot(&self, slot: &mut Option<Hot>, scope: &countersign_event::Scope) -> Result<Hot, Fault> {
+    fn hot(&self, slot: &mut Option<Hot>, scope: &Scope) -> Result<Hot, Fault> {
         match slot.take() {
             Some(hot) => Ok(hot),
             None => rebuild(scope, self.store.reader()),
@@ -194,236 +393,5 @@ impl Engine {
     }
 }
 
-/// Judges the action from the state before it, and puts its events on their way.
-fn decide(
-    proposal: &Proposal<'_>,
-    hot: &Hot,
-    now: u64,
-    policies: &Policies,
-    batch: &mut Batch<'_>,
-) -> Result<Decided, Fault> {
-    let snapshot_hash = hot.snapshot.hash();
-    let call = Call::new(hot.head.count(), &proposal.tool_name, Some(&proposal.args))?;
-    let manifest = policies.capability().manifest();
-    let view = view(hot, &call, now, manifest);
-    let key = proposal.sanitizer_key.as_deref();
-    let sanitized = key.is_some_and(|key| hot.snapshot.is_sanitized(key));
-    let action = Action {
-        tool_name: &proposal.tool_name,
-        args: &proposal.args,
-        sanitizer_key: key,
-    };
-    let surroundings = Surroundings {
-        examine: &examine,
-        base: None,
-    };
-    let facts = Facts::of(
-        &action,
-        State::of(&view, sanitized),
-        &surroundings,
-        manifest,
-    );
-    let (mut judgement, opinions) = policies.judge(&facts, &proposal.args, &|| view.to_json());
-    let rewritten = match rewrite(proposal, &judgement.verdict) {
-        Ok(rewritten) => rewritten,
-        Err(fault) => {
-            judgement.verdict =
-                Verdict::new(Decision::Deny, TRANSFORM_MISSING).with_message(fault.to_string());
-            judgement.constraints = None;
-            None
-        }
-    };
-    let decision = decision_event(
-        proposal,
-        &judgement,
-        &opinions,
-        policies,
-        snapshot_hash.to_string(),
-    );
-    batch.push(EventType::ToolCallProposed, proposed_event(proposal))?;
-    batch.push(EventType::PolicyDecision, decision)?;
-    push_consequence(proposal, &judgement, rewritten.as_deref(), batch)?;
-    Ok(Decided {
-        judgement,
-        rewritten,
-    })
-}
-
-fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
-    let loops = loop_rules(manifest);
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
-    };
-    let terms = Terms {
-        loops: &loops,
-        trusted_tools: &trusted,
-    };
-    hot.snapshot.view(
-        Some(&Next {
-            call,
-            ts_unix_ms: now,
-        }),
-        &terms,
-    )
-}
-
-fn loop_rules(manifest: Option<&Manifest>) -> LoopRules {
-    let default = Loops::default();
-    let loops = manifest.map_or(&default, Manifest::loops);
-    LoopRules {
-        identical_calls: loops.identical_calls,
-        no_progress_steps: loops.no_progress_steps,
-        sequence_min: loops.sequence_min as usize,
-        sequence_max: loops.sequence_max as usize,
-        exempt_tools: loops.polling_tools.clone(),
-    }
-}
-
-/// The bytes with the arguments that a transform asks for.
-fn rewrite(proposal: &Proposal<'_>, verdict: &Verdict) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(transform) = verdict.transform() else {
-        return Ok(None);
-    };
-    let mut args = proposal.args.clone();
-    transform.path.replace(&mut args, transform.value.clone())?;
-    Ok(Some((proposal.encode)(&args)))
-}
-
-fn proposed_event(proposal: &Proposal<'_>) -> Payload {
-    Payload::ToolCallProposed(ToolCallProposed {
-        call_id: Some(proposal.call_id.clone()),
-        tool_name: Some(proposal.tool_name.clone()),
-        server: proposal.server.clone(),
-        sanitizer_key: proposal.sanitizer_key.clone(),
-        args: Some(proposal.args.clone()),
-        ..ToolCallProposed::default()
-    })
-}
-
-fn decision_event(
-    proposal: &Proposal<'_>,
-    judgement: &Judgement,
-    opinions: &[Opinion],
-    policies: &Policies,
-    snapshot_hash: String,
-) -> Payload {
-    let verdict = &judgement.verdict;
-    let shadow: Vec<String> = opinions
-        .iter()
-        .filter(|opinion| opinion.mode == Mode::Shadow)
-        .map(|opinion| format!("{}={}", opinion.policy, opinion.verdict.decision()))
-        .collect();
-    Payload::PolicyDecision(PolicyDecision {
-        call_id: Some(proposal.call_id.clone()),
-        outcome: Some(verdict.decision().outcome().to_owned()),
-        verdict: Some(verdict.decision().as_str().to_owned()),
-        reason: verdict.reason().map(str::to_owned),
-        reason_codes: (!shadow.is_empty()).then_some(shadow),
-        policy_ref: Some(format!("{} {ENGINE}", judgement.explanation.rule)),
-        policy_digest: Some(policies.digest().to_string()),
-        snapshot_hash: Some(snapshot_hash),
-        constraints: judgement.constraints.map(counters),
-        ..PolicyDecision::default()
-    })
-}
-
-fn counters(constraints: Constraints) -> Counters {
-    Counters::from([
-        ("max_output_bytes".to_owned(), constraints.max_output_bytes),
-        ("timeout_ms".to_owned(), constraints.timeout_ms),
-    ])
-}
-
-/// What follows from the decision at once: the permission or the denial. A hold waits.
-fn push_consequence(
-    proposal: &Proposal<'_>,
-    judgement: &Judgement,
-    rewritten: Option<&[u8]>,
-    batch: &mut Batch<'_>,
-) -> Result<(), Fault> {
-    let call_id = Some(proposal.call_id.clone());
-    let verdict = &judgement.verdict;
-    match verdict.decision() {
-        Decision::Allow | Decision::Warn | Decision::Transform => {
-            let digest = Digest::of(rewritten.unwrap_or(proposal.bytes));
-            let allowed = ToolCallAllowed {
-                call_id,
-                action_digest: Some(digest.to_string()),
-                ..ToolCallAllowed::default()
-            };
-            batch.push(
-                EventType::ToolCallAllowed,
-                Payload::ToolCallAllowed(allowed),
-            )
-        }
-        Decision::Escalate => Ok(()),
-        Decision::Deny => {
-            let denied = ToolCallDenied {
-                call_id,
-                reason_code: verdict.reason().map(str::to_owned),
-                message: verdict.message().map(Json::from),
-                ..ToolCallDenied::default()
-            };
-            batch.push(EventType::ToolCallDenied, Payload::ToolCallDenied(denied))
-        }
-    }
-}
-
-fn answer(proposal: &Proposal<'_>, decided: Decided, decision: Recorded) -> Admission {
-    let Decided {
-        judgement,
-        rewritten,
-    } = decided;
-    let Judgement {
-        verdict,
-        constraints,
-        irreversible,
-        explanation,
-    } = judgement;
-    match (verdict.decision(), constraints) {
-        (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints)) => {
-            Admission::Permit(Permit {
-                scope: proposal.scope.clone(),
-                call_id: proposal.call_id.clone(),
-                tool_name: proposal.tool_name.clone(),
-                digest: Digest::of(rewritten.as_deref().unwrap_or(proposal.bytes)),
-                rewritten,
-                constraints,
-                warning: verdict.message().map(str::to_owned),
-                decision,
-            })
-        }
-        (Decision::Escalate, _) => Admission::Hold(Hold {
-            call_id: proposal.call_id.clone(),
-            verdict,
-            irreversible,
-            explanation,
-            decision,
-        }),
-        // FAIL-CLOSED: an allow without constraints cannot come from the rules.
-        (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {
-            Admission::Refusal(Refusal::denied(&verdict, explanation, decision))
-        }
-    }
-}
-
-/// Whether a path of this machine is a link.
-fn examine(path: &NormalPath) -> Link {
-    match std::fs::symlink_metadata(path.as_str()) {
-        Ok(metadata) if metadata.file_type().is_symlink() => std::fs::read_link(path.as_str())
-            .ok()
-            .and_then(|target| target.into_os_string().into_string().ok())
-            .map_or(Link::Unknown, Link::To),
-        Ok(_) => Link::No,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Link::No,
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Link::No,
-        Err(_) => Link::Unknown,
-    }
-}
-
-const ENGINE: &str = concat!("countersign/", env!("CARGO_PKG_VERSION"), " regorus/0.14.1");
-const TRANSFORM_MISSING: &str = "runtime_error:transform_target_missing";
 /// Each lost race means that another process made progress.
 const MAX_ATTEMPTS: usize = 1000;

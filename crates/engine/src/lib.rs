@@ -30,15 +30,23 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod approval;
+mod approvers;
 mod clock;
+mod decide;
 mod engine;
+mod files;
 mod hot;
-mod policies;
+mod instance;
+mod origin;
 mod record;
 mod refusal;
 
-pub use admission::{Admission, Hold, Outcome, Permit, Proposal, Running};
+pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
+pub use approval::{ApprovalTimes, NotCounted, Redeemed, Standing, Unaskable, Voted};
+pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use engine::Engine;
-pub use policies::{Mode, Opinion, Policies, UserPolicy};
+pub use files::{PolicyFiles, PolicyFilesError};
+pub use origin::Origin;
 pub use refusal::Refusal;

@@ -29,6 +29,10 @@ pub(crate) enum Fault {
     History(String),
     #[error("the bytes to forward are not those that were permitted")]
     OtherBytes,
+    #[error(transparent)]
+    Approval(countersign_approval::Refusal),
+    #[error("cannot name this process: {0}")]
+    Instance(String),
     #[error("the rewriting that a policy asks for does not fit the action: {0}")]
     Rewrite(#[from] countersign_policy::TargetError),
 }
@@ -88,6 +92,8 @@ impl From<Fault> for Refusal {
             Fault::Json(_) => "runtime_error:invalid_action",
             Fault::History(_) => "runtime_error:history",
             Fault::OtherBytes => "runtime_error:bytes_differ",
+            Fault::Approval(_) => "runtime_error:approval",
+            Fault::Instance(_) => "runtime_error:instance",
             Fault::Rewrite(_) => "runtime_error:transform_target_missing",
         };
         Self {
@@ -104,6 +110,8 @@ fn store_reason(error: &store::Error) -> &'static str {
         store::Error::Order(_) => "runtime_error:order",
         store::Error::Conflict(_) | store::Error::Rotated => "runtime_error:conflict",
         store::Error::Erased => "runtime_error:erased",
+        store::Error::Approval(_) => "runtime_error:approval",
+        store::Error::Audit(_) => "runtime_error:audit_write_failed",
         store::Error::Damaged { .. } | store::Error::Unreadable(_) => "runtime_error:history",
         _ => "runtime_error:not_recorded",
     }

@@ -2,19 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use countersign_canon::{Digest, Json, Limits};
 use countersign_engine::{
-    Admission, Clock, ClockError, Engine, Mode, Outcome, Policies, Proposal, UserPolicy,
+    Admission, Clock, ClockError, Engine, Origin, Outcome, PolicyFiles, Proposal,
 };
 use countersign_event::{EventType, Line, Scope};
-use countersign_policy::Decision;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
-use countersign_policy::rego::Source;
+use countersign_policy::rego::{Machine, Source};
+use countersign_policy::{Decision, Mode, Policies, UserPolicy};
 use countersign_store::{Filter, Folder, Options, Store};
 use countersign_verify::{Expectation, Selection, database::verify_database};
+
+static ORIGIN: LazyLock<Origin> =
+    LazyLock::new(|| Origin::new("operator", "agent", std::path::Path::new("/")).unwrap());
 
 /// A clock that a test moves.
 #[derive(Clone, Default)]
@@ -80,6 +83,9 @@ impl Scene {
             call_id: call_id.to_owned(),
             tool_name: tool.to_owned(),
             server: None,
+            definition: None,
+            origin: &ORIGIN,
+            preconditions: Vec::new(),
             args: args_json,
             sanitizer_key: None,
             bytes: args.as_bytes(),
@@ -395,4 +401,160 @@ fn without_a_manifest_every_call_is_held() {
     };
     assert_eq!(hold.verdict.decision(), Decision::Escalate);
     assert!(!hold.irreversible);
+}
+
+fn with_rules(rules: &str) -> Policies {
+    let rules = Source {
+        name: "rules.rego".to_owned(),
+        text: rules.to_owned(),
+    };
+    Policies::new(Capability::with_rules(rules, None).unwrap())
+}
+
+#[test]
+fn evaluators_that_disagree_refuse_the_action_and_leave_an_event() {
+    // Two answers for one tool: the interpreter fails, the machine takes the first.
+    let scene = Scene::with(with_rules(
+        "package countersign.capability\nimport rego.v1\n\
+         decision := {\"rule\": \"a\", \"decision\": \"allow\", \"reason\": \"OK\"}\n\
+         decision := {\"rule\": \"b\", \"decision\": \"deny\", \"reason\": \"NO\"} if input.tool == \"odd\"\n",
+    ));
+    let capability = |scene: &Scene| scene.engine.policies().capability().machine();
+    assert_eq!(capability(&scene), Machine::Serving);
+    let disagreement = "runtime_error:policy_disagreement";
+    assert_eq!(scene.reason("c1", "odd", "{}"), disagreement);
+    assert_eq!(capability(&scene), Machine::Demoted);
+    let code = Json::from(disagreement);
+    let raised = |(event_type, payload): &(EventType, Json)| {
+        *event_type == EventType::ErrorRaised && payload.get("code") == Some(&code)
+    };
+    assert!(scene.events().iter().any(raised));
+    // From now on the interpreter answers, and it fails.
+    assert_eq!(
+        scene.reason("c2", "odd", "{}"),
+        "runtime_error:policy_failed"
+    );
+    assert_eq!(scene.reason("c3", "even", "{}"), "PERMIT");
+}
+
+#[test]
+fn information_does_not_flow_to_a_tool_that_is_not_cleared_for_it() {
+    let manifest = Manifest::read(
+        br#"{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p",
+            "permissions":{"tools":{
+                "read_salaries":{"side_effect":"read","labels":["confidential"]},
+                "post":{"side_effect":"read","clearance":"internal"},
+                "archive":{"side_effect":"read","clearance":"secret"}}}}"#,
+    )
+    .unwrap();
+    let policies = || Policies::new(Capability::new(Some(manifest.clone())).unwrap());
+    let scene = Scene::with(policies());
+    scene.run("c1", "post", "{}", "1");
+    scene.run("c2", "read_salaries", "{}", "2");
+    assert_eq!(
+        scene.reason("c3", "post", "{\"n\":3}"),
+        "CLEARANCE_EXCEEDED"
+    );
+    assert_eq!(scene.reason("c4", "archive", "{}"), "PERMIT");
+    let scene = scene.restart();
+    scene.engine.replace_policies(policies());
+    assert_eq!(
+        scene.reason("c5", "post", "{\"n\":5}"),
+        "CLEARANCE_EXCEEDED"
+    );
+}
+
+#[test]
+fn a_preview_says_what_admitting_would_and_records_nothing() {
+    let scene = Scene::new();
+    for (tool, expect) in [
+        ("read_file", Decision::Allow),
+        ("deploy", Decision::Escalate),
+    ] {
+        let preview = scene.engine.preview(&Proposal {
+            scope: &scene.scope,
+            call_id: "c1".to_owned(),
+            tool_name: tool.to_owned(),
+            server: None,
+            definition: None,
+            origin: &ORIGIN,
+            preconditions: Vec::new(),
+            args: json("{}"),
+            sanitizer_key: None,
+            bytes: b"{}",
+            encode: &|args| args.to_jcs().unwrap(),
+        });
+        assert_eq!(preview.unwrap().judgement.verdict.decision(), expect);
+    }
+    assert!(scene.events().is_empty());
+}
+
+#[test]
+fn only_policies_that_compile_and_pass_their_tests_take_over() {
+    let scene = Scene::new();
+    let policy = |decision: &str| {
+        format!(
+            "package p\nimport rego.v1\nverdict := {{\"decision\": \"{decision}\", \"reason\": \"P\"}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "manifest.json",
+        &format!(
+            "{{\"schema\":\"aegis.dev/manifest/v0.1\",\"name\":\"n\",\"version\":\"1.0.0\",\"publisher\":\"p\",{}",
+            &MANIFEST[1..]
+        ),
+    );
+    write("p.rego", &policy("allow"));
+    write(
+        "p_test.rego",
+        "package t\nimport rego.v1\ntest_it if data.p.verdict.decision != \"warn\"\n",
+    );
+    let files = PolicyFiles {
+        manifest: Some(folder.path().join("manifest.json")),
+        enforced: vec![folder.path().to_owned()],
+        shadow: Vec::new(),
+    };
+    let reload = || {
+        scene
+            .engine
+            .reload(&files)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(reload(), Ok(true));
+    assert_eq!(reload(), Ok(false));
+    let in_force = scene.engine.policies().digest();
+    assert_eq!(scene.reason("c1", "read_file", "{}"), "PERMIT");
+
+    for (text, problem) in [
+        (policy("warn"), "test_it"),
+        (
+            "package p\nimport rego.v1\nverdict := {".to_owned(),
+            "p.rego",
+        ),
+        (
+            "package p\nimport rego.v1\nother := 1\n".to_owned(),
+            "no rule `verdict`",
+        ),
+    ] {
+        write("p.rego", &text);
+        let error = reload().unwrap_err();
+        assert!(error.contains(problem), "{error}");
+        assert_eq!(scene.engine.policies().digest(), in_force);
+    }
+    write("manifest.json", "{}");
+    assert!(reload().unwrap_err().contains("not a valid manifest"));
+    assert_eq!(scene.reason("c2", "read_file", "{\"n\":2}"), "PERMIT");
+
+    write(
+        "manifest.json",
+        &format!(
+            "{{\"schema\":\"aegis.dev/manifest/v0.1\",\"name\":\"n\",\"version\":\"1.0.0\",\"publisher\":\"p\",{}",
+            &MANIFEST[1..]
+        ),
+    );
+    write("p.rego", &policy("deny"));
+    assert_eq!(reload(), Ok(true));
+    assert_eq!(scene.reason("c3", "read_file", "{\"n\":3}"), "P");
 }

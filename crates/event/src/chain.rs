@@ -66,7 +66,7 @@ impl Head {
     }
 
     /// Whether an event with this number and predecessor is the next one.
-    pub fn accepts(&self, seq: u64, prev_hash: Option<Hash>) -> Result<(), LinkError> {
+    pub fn accepts(&self, seq: u64, prev_hash: Option<&Hash>) -> Result<(), LinkError> {
         let expected = self.count;
         if seq > expected {
             return Err(LinkError::Gap {
@@ -80,11 +80,11 @@ impl Head {
                 found: seq,
             });
         }
-        if prev_hash != self.hash {
+        if prev_hash != self.hash.as_ref() {
             return Err(LinkError::Broken {
                 seq,
                 expected: self.hash,
-                found: prev_hash,
+                found: prev_hash.copied(),
             });
         }
         Ok(())

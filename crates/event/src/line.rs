@@ -72,13 +72,13 @@ impl<'a> Line<'a> {
     pub fn read(text: &'a [u8]) -> Result<Self, LineError> {
         let mut cursor = Cursor::new(text, MAX_DEPTH)?;
         cursor.expect_text(r#"{"event_type":"#)?;
-        let event_type = cursor.string()?.parse()?;
+        let event_type: EventType = cursor.string()?.parse()?;
         let hash_start = cursor.offset() + 1;
         cursor.expect_text(r#","hash":"#)?;
         let hash = read_hash(&mut cursor)?;
         let hash_end = cursor.offset() + 1;
         cursor.expect_text(r#","payload":"#)?;
-        let (payload, refs, seal) = read_payload(&mut cursor, text)?;
+        let (payload, refs, seal) = read_payload(event_type, &mut cursor, text)?;
         cursor.expect_text(r#","prev_hash":"#)?;
         let prev_hash = read_prev_hash(&mut cursor)?;
         cursor.expect_text(r#","seq":"#)?;
@@ -114,7 +114,7 @@ impl<'a> Line<'a> {
     pub fn computed_hash(&self) -> Hash {
         let before = self.text.get(..self.hash_start).unwrap_or_default();
         let after = self.text.get(self.hash_end..).unwrap_or_default();
-        Hash::of_parts(&[before, after])
+        Hash::of_prefixed(before, after)
     }
 
     /// The whole text.
@@ -156,15 +156,16 @@ fn read_seal<'a>(
     cursor.expect_text(r#"{"ciphertext":"#)?;
     let ciphertext = read_digest(cursor, CIPHERTEXT)?;
     cursor.expect_text(r#","commitments":"#)?;
-    cursor.open_object()?;
-    while let Some(place) = cursor.next_key()? {
+    cursor.members(&[], |cursor, place| {
         each(place, read_digest(cursor, COMMITMENTS)?);
-    }
+        Ok::<_, LineError>(())
+    })?;
     cursor.expect_text("}")?;
     Ok(ciphertext)
 }
 
 fn read_payload<'a>(
+    event_type: EventType,
     cursor: &mut Cursor<'a>,
     text: &'a [u8],
 ) -> Result<(&'a [u8], Refs<'a>, Option<SealText<'a>>), LineError> {
@@ -174,31 +175,29 @@ fn read_payload<'a>(
         return Ok((cursor.value()?, refs, seal));
     }
     let start = cursor.offset();
-    cursor.open_object()?;
-    while let Some(key) = cursor.next_key()? {
-        match key {
-            "call_id" => refs.call_id = text_member(cursor)?,
-            "approval_id" => refs.approval_id = text_member(cursor)?,
-            "context_id" => refs.context_id = text_member(cursor)?,
-            SEALED => seal = Some(SealText::take(cursor, text)?),
-            _ => {
-                cursor.value()?;
+    cursor.members(event_type.stored_keys(), |cursor, key| {
+        let id = match key {
+            "call_id" => &mut refs.call_id,
+            "approval_id" => &mut refs.approval_id,
+            "context_id" => &mut refs.context_id,
+            SEALED => {
+                seal = Some(SealText::take(cursor, text)?);
+                return Ok(());
             }
-        }
-    }
+            _ => return cursor.value().map(drop).map_err(LineError::from),
+        };
+        // A member of another type than text is no reference; whoever wrote it did not mean one.
+        *id = match cursor.peek() {
+            Some(b'"') => Some(cursor.string()?),
+            _ => cursor.value().map(|_| None)?,
+        };
+        Ok::<_, LineError>(())
+    })?;
     Ok((
         text.get(start..cursor.offset()).unwrap_or_default(),
         refs,
         seal,
     ))
-}
-
-/// A member of another type than text is no reference; whoever wrote it did not mean one.
-fn text_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Cow<'a, str>>, Error> {
-    if cursor.peek() == Some(b'"') {
-        return cursor.string().map(Some);
-    }
-    cursor.value().map(|_| None)
 }
 
 fn read_hash(cursor: &mut Cursor<'_>) -> Result<Hash, LineError> {

@@ -13,9 +13,11 @@
 //! `POLICY_DECISION` about a call comes after its proposal and before its end; memory, checkpoint,
 //! sanitising and error events may come at any time; nothing follows `TERMINATION`.
 
+mod calls;
+
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::Hash;
+
+use calls::Calls;
 
 use crate::{EventType, Refs};
 
@@ -191,7 +193,7 @@ impl Order {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
     Proposed,
     /// An approval was requested.
@@ -204,109 +206,16 @@ enum Tool {
     Answered,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Model {
     Started,
     Finished,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handoff {
     Requested,
     Completed,
-}
-
-/// The state of each named call, and how many unnamed ones are in each state.
-#[derive(Debug, Clone)]
-struct Calls<S> {
-    named: HashMap<Box<str>, S>,
-    unnamed: HashMap<S, u64>,
-}
-
-impl<S> Default for Calls<S> {
-    fn default() -> Self {
-        Self {
-            named: HashMap::default(),
-            unnamed: HashMap::default(),
-        }
-    }
-}
-
-impl<S: Copy + Eq + Hash> Calls<S> {
-    fn begin(
-        &mut self,
-        state: S,
-        event_type: EventType,
-        id: Option<&str>,
-    ) -> Result<(), OrderError> {
-        match id.map(|id| self.named.entry(id.into())) {
-            Some(Entry::Occupied(used)) => {
-                return Err(OrderError::Reused {
-                    event_type,
-                    id: used.key().to_string(),
-                });
-            }
-            Some(Entry::Vacant(free)) => {
-                free.insert(state);
-            }
-            None => *self.unnamed.entry(state).or_default() += 1,
-        }
-        Ok(())
-    }
-
-    fn step(
-        &mut self,
-        from: &[S],
-        to: S,
-        event_type: EventType,
-        id: Option<&str>,
-        needs: &'static str,
-    ) -> Result<(), OrderError> {
-        let moved = match id {
-            Some(id) => self
-                .named
-                .get_mut(id)
-                .filter(|state| from.contains(state))
-                .map(|state| {
-                    *state = to;
-                }),
-            None => self
-                .take_unnamed(from)
-                .map(|()| *self.unnamed.entry(to).or_default() += 1),
-        };
-        moved.ok_or_else(|| misplaced(event_type, id, needs))
-    }
-
-    /// The named call must be in one of these states; events about no named call are free.
-    fn expect(
-        &self,
-        states: &[S],
-        event_type: EventType,
-        id: Option<&str>,
-        needs: &'static str,
-    ) -> Result<(), OrderError> {
-        match id {
-            Some(name)
-                if !self
-                    .named
-                    .get(name)
-                    .is_some_and(|state| states.contains(state)) =>
-            {
-                Err(misplaced(event_type, id, needs))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn take_unnamed(&mut self, from: &[S]) -> Option<()> {
-        for state in from {
-            if let Some(count) = self.unnamed.get_mut(state).filter(|count| **count > 0) {
-                *count -= 1;
-                return Some(());
-            }
-        }
-        None
-    }
 }
 
 fn misplaced(event_type: EventType, id: Option<&str>, needs: &'static str) -> OrderError {

@@ -9,6 +9,7 @@ use std::fmt;
 use countersign_canon::{Json, Object};
 
 mod field;
+mod keys;
 mod split;
 
 pub use field::Counters;
@@ -33,6 +34,27 @@ macro_rules! payloads {
             /// The name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $( Self::$name => $text ),* }
+            }
+
+            fn named(text: &str) -> Option<Self> {
+                match text {
+                    $( $text => Some(Self::$name), )*
+                    _ => None,
+                }
+            }
+
+            /// The keys that a stored payload of this type may have, written as `"key":`, in
+            /// canonical order. There may be others.
+            pub(crate) const fn stored_keys(self) -> &'static [&'static str] {
+                match self {
+                    $( Self::$name => {
+                        const KEYS: &[&str] = &keys::sorted([
+                            concat!("\"", "sealed", "\":"),
+                            $( concat!("\"", stringify!($member), "\":"), )*
+                        ]);
+                        KEYS
+                    } )*
+                }
             }
         }
 
@@ -154,6 +176,7 @@ payloads! {
         public is_error: bool,
         public latency_ms: u64,
         public content_bytes: u64,
+        public result_labels: Vec<String>,
         sealed content: Json,
     }
     /// What policy said, and from which state.
@@ -177,6 +200,7 @@ payloads! {
         public plan_hash: String,
         public expires_unix_ms: u64,
         sealed approval_token: Json,
+        sealed envelope: Json,
     }
     /// A human decided.
     ApprovalDecided = "APPROVAL_DECIDED" {
@@ -189,6 +213,7 @@ payloads! {
         sealed approval_token: Json,
         sealed edited_args: Json,
         sealed message: Json,
+        sealed submission: Json,
     }
     /// The agent read from memory; what it read is untrusted.
     MemoryRead = "MEMORY_READ" {
@@ -260,12 +285,7 @@ impl std::str::FromStr for EventType {
     type Err = UnknownEventType;
 
     fn from_str(text: &str) -> Result<Self, UnknownEventType> {
-        let known = Self::ALL
-            .iter()
-            .find(|event_type| event_type.as_str() == text);
-        known
-            .copied()
-            .ok_or_else(|| UnknownEventType(text.to_owned()))
+        Self::named(text).ok_or_else(|| UnknownEventType(text.to_owned()))
     }
 }
 

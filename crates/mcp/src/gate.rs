@@ -8,8 +8,8 @@ mod hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use countersign_canon::{Hash, Json};
-use countersign_engine::{Admission, Engine, Outcome, Permit, Proposal, Refusal, Running};
+use countersign_canon::{Digest, Hash, Json};
+use countersign_engine::{Admission, Engine, Origin, Outcome, Permit, Proposal, Refusal, Running};
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
 
@@ -24,6 +24,7 @@ pub struct Gate {
     engine: Arc<Engine>,
     scope: Scope,
     server: String,
+    origin: Origin,
 }
 
 /// Something that a session wants done.
@@ -54,6 +55,8 @@ pub struct Call {
     pub(crate) tool: String,
     pub(crate) args: Json,
     pub(crate) frame: Frame,
+    /// The digest of the tool's definition, as the server shows it.
+    pub(crate) definition: Option<Digest>,
     /// Why the tool itself is not to be trusted.
     pub(crate) objection: Option<&'static str>,
     /// Set when the client no longer wants it.
@@ -100,11 +103,17 @@ pub enum Done {
 
 impl Gate {
     /// A gate for one session with one server.
-    pub fn new(engine: Arc<Engine>, scope: Scope, server: impl Into<String>) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        scope: Scope,
+        server: impl Into<String>,
+        origin: Origin,
+    ) -> Self {
         Self {
             engine,
             scope,
             server: server.into(),
+            origin,
         }
     }
 
@@ -163,6 +172,9 @@ impl Gate {
             call_id: call.id.as_str().to_owned(),
             tool_name: call.tool.clone(),
             server: Some(self.server.clone()),
+            definition: call.definition,
+            origin: &self.origin,
+            preconditions: Vec::new(),
             args: call.args.clone(),
             sanitizer_key: None,
             bytes: call.frame.bytes(),

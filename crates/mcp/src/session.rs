@@ -84,7 +84,7 @@ pub enum Effect {
     /// Send this to the server.
     ToServer(Outbound),
     /// Run this at the gate and tell the session what came of it.
-    Job(Job),
+    Job(Box<Job>),
     /// Keep the book: a tool was accepted.
     Keep(Book),
     /// The server has listed all its tools.
@@ -174,7 +174,13 @@ impl Session {
             )],
             _ => Vec::new(),
         };
-        Effect::Job(Job::Record { entries, then })
+        Effect::job(Job::Record { entries, then })
+    }
+}
+
+impl Effect {
+    fn job(job: Job) -> Self {
+        Self::Job(Box::new(job))
     }
 }
 
@@ -225,7 +231,7 @@ fn deliver(delivery: Delivery) -> Vec<Effect> {
 
 /// Records, then sends to the client.
 fn record_then_client(entry: Entry, bytes: Vec<u8>, id: Id) -> Effect {
-    Effect::Job(Job::Record {
+    Effect::job(Job::Record {
         entries: vec![entry],
         then: Delivery {
             to_client: Some(bytes),

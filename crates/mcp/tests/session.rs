@@ -10,10 +10,10 @@ mod scene;
 
 use std::time::Duration;
 
-use countersign_engine::{Mode, UserPolicy};
 use countersign_event::EventType;
 use countersign_mcp::{RefusalForm, ToolNames};
 use countersign_policy::rego::Source;
+use countersign_policy::{Mode, UserPolicy};
 use scene::{Scene, call, error, json};
 
 #[test]
@@ -60,9 +60,21 @@ fn a_denied_call_and_a_held_one_do_not_pass_and_say_why() {
         .get("data")
         .unwrap()
         .clone();
-    let token = data.get("approval").unwrap().as_str().unwrap().to_owned();
-    assert_eq!(data.get("event").unwrap().as_str(), Some(token.as_str()));
-    assert_eq!(token.len(), 64);
+    // Nobody is registered who could approve, so there is nothing to wait for.
+    assert_eq!(data.get("approval"), None);
+    assert_eq!(data.get("event").unwrap().as_str().map(str::len), Some(64));
+    scene.register_approver();
+    let held = scene.call("3", "deploy", r#"{"x":1}"#);
+    let data = json(&held[0])
+        .get("error")
+        .unwrap()
+        .get("data")
+        .unwrap()
+        .clone();
+    let id = data.get("approval").unwrap().as_str().unwrap();
+    let (event, requested) = scene.events().pop().unwrap();
+    assert_eq!(event, EventType::ApprovalRequested);
+    assert_eq!(requested.get("approval_id").unwrap().as_str(), Some(id));
     assert_eq!(scene.effects, 0);
     scene.verify();
 }
@@ -402,7 +414,10 @@ fn lists_in_pages_are_put_together_whoever_asked_for_them() {
     let page = |id: &str, tools: &str, next: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]{next}}}}}"#)
     };
-    let (one, two) = (r#"{"name":"read"}"#, r#"{"name":"write"}"#);
+    let (one, two) = (
+        r#"{"name":"read","annotations":{"readOnlyHint":true}}"#,
+        r#"{"name":"write"}"#,
+    );
     let next = r#","nextCursor":"p2""#;
     let mut scene = Scene::new();
     scene.answers = false;

@@ -15,6 +15,7 @@ mod explain;
 mod trials;
 
 pub use explain::Explanation;
+use explain::Places;
 
 /// The built-in rules.
 pub const RULES: &str = include_str!("../../../policies/capability.rego");
@@ -23,7 +24,7 @@ pub const RULES: &str = include_str!("../../../policies/capability.rego");
 pub struct Capability {
     bundle: Bundle,
     manifest: Option<Manifest>,
-    rules: Source,
+    places: Places,
     not_admitted: Option<NotAdmitted>,
 }
 
@@ -70,9 +71,16 @@ impl Capability {
         Ok(Self {
             bundle,
             manifest,
-            rules,
+            places: Places::of(&rules),
             not_admitted: admission.err(),
         })
+    }
+
+    /// The same rules, by the interpreter alone.
+    #[must_use = "gives the changed rules back"]
+    pub fn interpreted(mut self) -> Self {
+        self.bundle.dismiss_machine();
+        self
     }
 
     /// The verdict about one action.
@@ -127,12 +135,13 @@ impl Capability {
             // One level higher for what nobody has declared: a hold that was asked for anyway
             // becomes one of the irreversible class.
             irreversible: facts.irreversible || (unknown && facts.approval == Approval::Required),
-            explanation: Explanation::new(rule, facts, self.manifest(), &self.rules),
+            explanation: Explanation::new(rule, facts, self.manifest(), &self.places),
             verdict,
         }
     }
 
-    fn constraints(&self) -> Constraints {
+    /// What an allowed call must keep to.
+    pub fn constraints(&self) -> Constraints {
         let budgets = self
             .manifest
             .as_ref()

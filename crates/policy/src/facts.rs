@@ -7,13 +7,15 @@ use countersign_canon::Json;
 use countersign_session::View;
 use regorus::Value;
 
+use crate::classification::Classification;
 use crate::manifest::{Approval, Manifest, OnTaint, Pointer, Schema, SideEffect, Tool};
 use crate::matcher::{
-    ArgPatterns, Command, Host, Invocation, Link, NormalPath, Unclear, is_exec_tool,
+    ArgPatterns, Command, Effect, Host, Invocation, Link, NormalPath, Unclear, is_exec_tool,
     is_network_tool, is_sink, parents,
 };
 use crate::rego::object;
 
+mod clearance;
 mod places;
 
 use places::{Access, Places};
@@ -46,6 +48,8 @@ pub struct State {
     pub tainted: bool,
     /// Whether the call's sanitiser key is known.
     pub sanitized: bool,
+    /// The information labels of what the session has taken in.
+    pub labels: Vec<String>,
 }
 
 /// How paths are looked at.
@@ -68,7 +72,7 @@ pub struct Facts {
     /// Whether it leaves for the network.
     pub network: bool,
     /// Where to.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<Host>,
     /// Whether every destination could be told.
     pub hosts_clear: bool,
     /// Whether it runs programs.
@@ -79,12 +83,16 @@ pub struct Facts {
     pub command_clear: bool,
     /// Paths outside the roots of the manifest, as they were given.
     pub paths_outside: Vec<String>,
+    /// Labels of the session that the tool is not cleared for.
+    pub uncleared: Vec<String>,
     /// Whether it is a high-risk sink.
     pub sink: bool,
     /// Whether a tainted call is held, not denied.
     pub taint_holds: bool,
     /// What it can change.
     pub side_effect: SideEffect,
+    /// Why a call is not taken for reading although the manifest says that its tool reads.
+    pub doubt: Option<String>,
     /// Whether what it does cannot be undone.
     pub irreversible: bool,
     /// What the manifest says about approval.
@@ -107,6 +115,7 @@ impl State {
                 .unwrap_or_default(),
             tainted: view.is_tainted,
             sanitized,
+            labels: view.labels.clone(),
         }
     }
 }
@@ -124,6 +133,7 @@ impl Facts {
         let (hosts, hosts_clear) = hosts(action.args, &places.hosts);
         let network = is_network_tool(action.tool_name) || places.hosts_declared;
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
+        let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
         let (programs, command_clear) = match exec {
             true => programs(action.args, &places.programs, manifest),
             false => (Vec::new(), true),
@@ -138,18 +148,38 @@ impl Facts {
             programs,
             command_clear,
             paths_outside: paths_outside(action.args, &places, surroundings, manifest),
+            uncleared: clearance::uncleared(
+                tool.and_then(|tool| tool.clearance.as_deref()),
+                &state.labels,
+            ),
             sink: tool.map_or_else(
                 || is_sink(action.tool_name),
                 |tool| tool.is_sink(action.tool_name),
             ),
             taint_holds: taint_holds(tool, manifest),
-            side_effect: tool.map_or(SideEffect::Unknown, |tool| tool.side_effect),
+            side_effect,
+            doubt,
             irreversible: tool.is_some_and(|tool| tool.irreversible),
             approval: manifest.map_or(Approval::Unstated, |manifest| {
                 manifest.approval(action.tool_name)
             }),
             state,
         }
+    }
+
+    /// The destinations by name.
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(Host::to_string).collect()
+    }
+
+    /// The same facts for a tool that was offered by a server: what its manifest entry says counts
+    /// only for the very definition that an operator has pinned.
+    pub fn classified(mut self, classification: &Classification) -> Self {
+        if let (SideEffect::Read, Some(reason)) = (self.side_effect, classification.reason()) {
+            self.side_effect = SideEffect::Unknown;
+            self.doubt = Some(reason.to_string());
+        }
+        self
     }
 
     /// The input of the capability rules.
@@ -160,18 +190,14 @@ impl Facts {
             ("network", Value::Bool(self.network)),
             (
                 "hosts",
-                Value::from(
-                    self.hosts
-                        .iter()
-                        .map(|host| host_value(host))
-                        .collect::<Vec<_>>(),
-                ),
+                Value::from(self.hosts.iter().map(host_value).collect::<Vec<_>>()),
             ),
             ("hosts_clear", Value::Bool(self.hosts_clear)),
             ("exec", Value::Bool(self.exec)),
             ("programs", texts(&self.programs)),
             ("command_clear", Value::Bool(self.command_clear)),
             ("paths_outside", texts(&self.paths_outside)),
+            ("uncleared", texts(&self.uncleared)),
             ("sink", Value::Bool(self.sink)),
             ("taint_holds", Value::Bool(self.taint_holds)),
             ("side_effect", Value::from(self.side_effect.as_str())),
@@ -201,25 +227,22 @@ fn names(tool: &str) -> Vec<String> {
 }
 
 /// The destinations at the given places, and whether all of them could be told.
-fn hosts(args: &Json, places: &[Pointer]) -> (Vec<String>, bool) {
+fn hosts(args: &Json, places: &[Pointer]) -> (Vec<Host>, bool) {
     let mut hosts = Vec::new();
     let mut clear = true;
     for given in places.iter().filter_map(|place| place.resolve(args)) {
         match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host.to_string()),
+            Some(Ok(host)) => hosts.push(host),
             _ => clear = false,
         }
     }
     (hosts, clear)
 }
 
-fn host_value(host: &str) -> Value {
-    let parents: Vec<Value> = match Host::from_argument(host) {
-        Ok(host) => parents(&host).map(Value::from).collect(),
-        Err(_) => Vec::new(),
-    };
+fn host_value(host: &Host) -> Value {
+    let parents: Vec<Value> = parents(host).map(Value::from).collect();
     object([
-        ("name", Value::from(host)),
+        ("name", Value::from(host.to_string())),
         ("parents", Value::from(parents)),
     ])
 }
@@ -239,6 +262,34 @@ fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Ve
         programs,
         commands.iter().all(|command| is_clear(command, patterns)),
     )
+}
+
+/// What a call can change: what the manifest says of its tool, unless that is "nothing" and the call
+/// runs a command. FAIL-CLOSED: a command reads only if that is certain.
+fn side_effect(
+    args: &Json,
+    places: &Places,
+    exec: bool,
+    tool: Option<&Tool>,
+) -> (SideEffect, Option<String>) {
+    let declared = tool.map_or(SideEffect::Unknown, |tool| tool.side_effect);
+    if !exec || declared != SideEffect::Read {
+        return (declared, None);
+    }
+    let effects = match places.programs.as_slice() {
+        [] => vec![Effect::of_args(args)],
+        places => places.iter().map(|place| effect_at(place, args)).collect(),
+    };
+    let doubt = effects.iter().find_map(Effect::why);
+    match doubt {
+        None => (SideEffect::Read, None),
+        Some(why) => (SideEffect::Unknown, Some(why.to_owned())),
+    }
+}
+
+fn effect_at(place: &Pointer, args: &Json) -> Effect {
+    let given = place.resolve(args).cloned();
+    Effect::of_args(&Json::object(given.map(|given| ("command", given))))
 }
 
 /// A declared place holds a program, a command line or a list of words.

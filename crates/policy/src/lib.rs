@@ -6,11 +6,15 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+mod classification;
 pub mod facts;
 pub mod manifest;
 pub mod matcher;
+mod policies;
 pub mod rego;
 mod verdict;
 pub mod whatif;
 
+pub use classification::{Classification, Offered, SideEffecting};
+pub use policies::{LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -17,9 +17,11 @@
 mod command;
 mod host;
 mod path;
+mod shell;
 mod tool;
 
 pub use command::{ArgPatternError, ArgPatterns, Command, Invocation, Unclear};
 pub use host::{Host, HostError, HostPattern, HostPatternError, HostRules, parents};
 pub use path::{Link, NormalPath, PathError};
+pub use shell::Effect;
 pub use tool::{covers, declared, is_exec_tool, is_network_tool, is_sink};

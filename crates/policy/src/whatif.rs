@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use countersign_canon::{Digest, Json, Object};
 use countersign_event::EventType;
 
-use crate::Decision;
 use crate::capability::{Capability, Constraints, Judgement};
 use crate::facts::{Action, Facts, State, Surroundings};
 use crate::manifest::Manifest;
 use crate::matcher::Link;
 use crate::rego::{BundleError, Source};
+use crate::{Decision, Opinion, Policies};
 
 /// The answer, in the words of the decision API.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +47,16 @@ pub fn decide(request: &Json) -> Answer {
     Desk::default().decide(request)
 }
 
-/// What the rules say about one call in one state, with their grounds. The snapshot has the members
-/// that policies see of a session; what is absent was not used.
+/// What the policies say about one call in one state, with their grounds. The snapshot has the
+/// members that policies see of a session; what is absent was not used.
 pub fn judge(
     action: &Action<'_>,
     snapshot: &Json,
-    capability: &Capability,
-) -> Result<Judgement, SnapshotError> {
+    policies: &Policies,
+) -> Result<(Judgement, Vec<Opinion>), SnapshotError> {
     let state = state(snapshot, action.sanitizer_key)?;
-    Ok(capability.judge(&facts(action, state, capability.manifest())))
+    let facts = facts(action, state, policies.capability().manifest());
+    Ok(policies.judge(&facts, action.args, &|| snapshot.clone()))
 }
 
 impl Desk {
@@ -209,6 +210,7 @@ fn state(snapshot: &Json, key: Option<&str>) -> Result<State, SnapshotError> {
         loop_violation: loop_violation(members.get("loop_violation")),
         tainted: flag("is_tainted")?,
         sanitized: sanitized(members.get("sanitized_keys"), key),
+        labels: labels(members.get("labels")).ok_or(expected("labels", "an array of strings"))?,
     })
 }
 
@@ -219,6 +221,14 @@ fn loop_violation(given: Option<&Json>) -> String {
         Some(Json::String(name)) => name.clone(),
         Some(_) => "LOOP_DETECTED".to_owned(),
     }
+}
+
+fn labels(given: Option<&Json>) -> Option<Vec<String>> {
+    let Some(given) = given else {
+        return Some(Vec::new());
+    };
+    let label = |label: &Json| label.as_str().map(str::to_owned);
+    given.as_array()?.iter().map(label).collect()
 }
 
 fn sanitized(keys: Option<&Json>, key: Option<&str>) -> bool {

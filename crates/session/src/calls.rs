@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_canon::{Error, Hash, Json};
 
 use crate::Name;
-use crate::form::{Form, Malformed, Members, read_list, record};
+use crate::form::{Form, Malformed, Members, ObjectText, read_list, record, write_list};
 
 /// A tool call as it was proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +36,9 @@ impl Call {
 }
 
 record!(Call {
+    args,
     seq,
-    tool_name,
-    args
+    tool_name
 });
 
 /// The newest calls, oldest first.
@@ -61,8 +61,8 @@ impl RecentCalls {
 }
 
 impl Form for RecentCalls {
-    fn to_json(&self) -> Json {
-        Json::Array(self.0.iter().map(Call::to_json).collect())
+    fn write(&self, out: &mut Vec<u8>) {
+        write_list(self.0.iter(), out, Call::write);
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {
@@ -103,11 +103,13 @@ impl OpenCalls {
 }
 
 impl Form for OpenCalls {
-    fn to_json(&self) -> Json {
-        let open = |(call_id, call): (&Name, &Call)| {
-            Json::object([("call", call.to_json()), ("call_id", call_id.to_json())])
-        };
-        Json::Array(self.calls.iter().map(open).collect())
+    fn write(&self, out: &mut Vec<u8>) {
+        write_list(self.calls.iter(), out, |(call_id, call), out| {
+            ObjectText::begin(out)
+                .member("call", call)
+                .member("call_id", call_id)
+                .end();
+        });
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

@@ -2,7 +2,7 @@
 
 use countersign_canon::Json;
 
-use crate::form::{Form, Malformed, Members};
+use crate::form::{Form, Malformed, Members, ObjectText};
 
 /// What a session has used up so far, for budgets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,15 +40,15 @@ impl Counters {
 }
 
 impl Form for Counters {
-    fn to_json(&self) -> Json {
-        Json::object([
-            ("events", self.events.to_json()),
-            ("model_calls_consumed", self.model_calls_consumed.to_json()),
-            ("session_start_ms", self.session_start_ms.to_json()),
-            ("steps_consumed", self.steps_consumed().to_json()),
-            ("tool_calls_consumed", self.tool_calls_consumed.to_json()),
-            ("wall_time_ms", self.wall_time_ms.to_json()),
-        ])
+    fn write(&self, out: &mut Vec<u8>) {
+        ObjectText::begin(out)
+            .member("events", &self.events)
+            .member("model_calls_consumed", &self.model_calls_consumed)
+            .member("session_start_ms", &self.session_start_ms)
+            .member("steps_consumed", &self.steps_consumed())
+            .member("tool_calls_consumed", &self.tool_calls_consumed)
+            .member("wall_time_ms", &self.wall_time_ms)
+            .end();
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

@@ -1,6 +1,10 @@
-//! The durable form of a snapshot: how its parts read from and write to JSON.
+//! The durable form of a snapshot: how its parts write canonical text, and read it back.
+//!
+//! A snapshot is hashed for every decision, so its parts write text at once, without a tree.
 
-use countersign_canon::{Hash, Json, Object};
+use std::io::Write;
+
+use countersign_canon::{Hash, Json, Object, jcs};
 use countersign_event::MAX_EXACT;
 
 use crate::Name;
@@ -30,8 +34,56 @@ pub struct Malformed {
 
 /// A part of a snapshot. Reading back what was written gives the same value.
 pub(crate) trait Form: Sized {
-    fn to_json(&self) -> Json;
+    /// Appends the canonical text (RFC 8785).
+    fn write(&self, out: &mut Vec<u8>);
     fn read(json: &Json) -> Result<Self, Malformed>;
+}
+
+/// An object that is being written.
+///
+/// INVARIANT: members come in the order of their names, which are plain ASCII.
+pub(crate) struct ObjectText<'o> {
+    out: &'o mut Vec<u8>,
+    last: Option<&'static str>,
+}
+
+impl<'o> ObjectText<'o> {
+    pub(crate) fn begin(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, last: None }
+    }
+
+    pub(crate) fn member(mut self, name: &'static str, value: &impl Form) -> Self {
+        debug_assert!(self.last < Some(name), "`{name}` is out of order");
+        if self.last.replace(name).is_some() {
+            self.out.push(b',');
+        }
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        value.write(self.out);
+        self
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Appends an array.
+pub(crate) fn write_list<T>(
+    parts: impl Iterator<Item = T>,
+    out: &mut Vec<u8>,
+    write: impl Fn(T, &mut Vec<u8>),
+) {
+    out.push(b'[');
+    for (index, part) in parts.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(part, out);
+    }
+    out.push(b']');
 }
 
 /// The members of an object.
@@ -83,14 +135,14 @@ impl Malformed {
     }
 }
 
-/// A struct whose members are named after its fields.
+/// A struct whose members are named after its fields, in the order of their names.
 macro_rules! record {
     ($record:ident { $($field:ident),* $(,)? }) => {
         impl $crate::form::Form for $record {
-            fn to_json(&self) -> countersign_canon::Json {
-                countersign_canon::Json::object([
-                    $( (stringify!($field), $crate::form::Form::to_json(&self.$field)) ),*
-                ])
+            fn write(&self, out: &mut Vec<u8>) {
+                $crate::form::ObjectText::begin(out)
+                    $( .member(stringify!($field), &self.$field) )*
+                    .end();
             }
 
             fn read(json: &countersign_canon::Json) -> Result<Self, $crate::form::Malformed> {
@@ -112,8 +164,8 @@ macro_rules! words {
         }
 
         impl $crate::form::Form for $words {
-            fn to_json(&self) -> countersign_canon::Json {
-                self.as_str().into()
+            fn write(&self, out: &mut Vec<u8>) {
+                countersign_canon::jcs::write_string(self.as_str(), out);
             }
 
             fn read(json: &countersign_canon::Json) -> Result<Self, $crate::form::Malformed> {
@@ -130,8 +182,9 @@ pub(crate) use {record, words};
 
 /// INVARIANT: writes no number that a double would not keep, so every part has a canonical text.
 impl Form for u64 {
-    fn to_json(&self) -> Json {
-        (*self).min(MAX_EXACT).into()
+    fn write(&self, out: &mut Vec<u8>) {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{}", (*self).min(MAX_EXACT));
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {
@@ -141,8 +194,8 @@ impl Form for u64 {
 }
 
 impl Form for bool {
-    fn to_json(&self) -> Json {
-        (*self).into()
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if *self { b"true" } else { b"false" });
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {
@@ -152,8 +205,8 @@ impl Form for bool {
 }
 
 impl Form for Name {
-    fn to_json(&self) -> Json {
-        self.as_str().into()
+    fn write(&self, out: &mut Vec<u8>) {
+        jcs::write_string(self.as_str(), out);
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {
@@ -164,8 +217,10 @@ impl Form for Name {
 }
 
 impl Form for Hash {
-    fn to_json(&self) -> Json {
-        self.to_string().into()
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'"');
+        out.extend_from_slice(&self.to_hex());
+        out.push(b'"');
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {
@@ -175,8 +230,11 @@ impl Form for Hash {
 }
 
 impl<T: Form> Form for Option<T> {
-    fn to_json(&self) -> Json {
-        self.as_ref().map_or(Json::Null, T::to_json)
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Some(value) => value.write(out),
+            None => out.extend_from_slice(b"null"),
+        }
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

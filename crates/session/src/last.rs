@@ -21,8 +21,8 @@ pub struct LastOutcomes {
 
 record!(LastOutcomes {
     model_call_id,
+    policy_outcome,
     tool_call_id,
     tool_name,
-    tool_was_error,
-    policy_outcome
+    tool_was_error
 });

@@ -36,6 +36,7 @@ mod calls;
 mod counters;
 mod fact;
 mod form;
+mod labels;
 mod last;
 mod loops;
 mod name;

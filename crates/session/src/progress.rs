@@ -9,7 +9,7 @@ use countersign_canon::{Hash, Json};
 
 use crate::Name;
 use crate::calls::Call;
-use crate::form::{Form, Malformed, read_list, record};
+use crate::form::{Form, Malformed, read_list, record, write_list};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -141,19 +141,19 @@ impl Seqs {
 
 record!(Progress {
     changed_at,
-    tool,
-    model
+    model,
+    tool
 });
 record!(Run {
     outcome,
-    steps,
     seqs,
+    steps,
     tool_name
 });
 
 impl Form for Seqs {
-    fn to_json(&self) -> Json {
-        Json::Array(self.0.iter().map(u64::to_json).collect())
+    fn write(&self, out: &mut Vec<u8>) {
+        write_list(self.0.iter(), out, u64::write);
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

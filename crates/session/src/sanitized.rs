@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_canon::Json;
 
 use crate::Name;
-use crate::form::{Form, Malformed, Members, read_list};
+use crate::form::{Form, Malformed, Members, ObjectText, read_list, write_list};
 
 /// The newest keys that were registered.
 ///
@@ -42,11 +42,13 @@ impl SanitizedKeys {
 }
 
 impl Form for SanitizedKeys {
-    fn to_json(&self) -> Json {
-        let registered = |(key, seq): (&Name, &u64)| {
-            Json::object([("key", key.to_json()), ("seq", seq.to_json())])
-        };
-        Json::Array(self.keys.iter().map(registered).collect())
+    fn write(&self, out: &mut Vec<u8>) {
+        write_list(self.keys.iter(), out, |(key, seq), out| {
+            ObjectText::begin(out)
+                .member("key", key)
+                .member("seq", seq)
+                .end();
+        });
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

@@ -4,7 +4,8 @@ use countersign_canon::{Hash, Json, Limits, Numbers};
 use countersign_event::MAX_EXACT;
 
 use crate::calls::{OpenCalls, RecentCalls};
-use crate::form::{Form, Malformed, Members};
+use crate::form::{Malformed, Members, ObjectText};
+use crate::labels::Labels;
 use crate::progress::Progress;
 use crate::sanitized::SanitizedKeys;
 use crate::{
@@ -22,6 +23,7 @@ pub struct Snapshot {
     closed: bool,
     counters: Counters,
     handoff: Option<Handoff>,
+    labels: Labels,
     last: LastOutcomes,
     open_calls: OpenCalls,
     progress: Progress,
@@ -58,6 +60,11 @@ impl Snapshot {
     /// Whether text was made safe under this key.
     pub fn is_sanitized(&self, key: &str) -> bool {
         self.sanitized_keys.contains(key)
+    }
+
+    /// The information labels of everything that tools gave, in code point order.
+    pub fn labels(&self) -> impl Iterator<Item = &Name> {
+        self.labels.iter()
     }
 
     /// How far the acting agent is trusted, no tool being trusted.
@@ -126,6 +133,10 @@ impl Snapshot {
             }),
             loop_violation: loops::find(call, &self.recent_calls, &self.progress, terms.loops),
             is_tainted: self.is_tainted_for(terms.trusted_tools),
+            labels: self
+                .labels()
+                .map(|label| label.as_str().to_owned())
+                .collect(),
             sanitized_keys: keys.map(str::to_owned).collect(),
         }
     }
@@ -135,32 +146,24 @@ impl Snapshot {
         Hash::of(&self.to_bytes())
     }
 
-    /// The canonical text (RFC 8785) of [`Snapshot::to_json`].
-    #[expect(
-        clippy::expect_used,
-        reason = "no part writes a number without canonical text"
-    )]
+    /// The durable form: canonical text (RFC 8785).
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.to_json()
-            .to_jcs()
-            .expect("a snapshot has a canonical text")
-    }
-
-    /// The durable form.
-    pub fn to_json(&self) -> Json {
-        Json::object([
-            ("closed", self.closed.to_json()),
-            ("counters", self.counters.to_json()),
-            ("handoff", self.handoff.to_json()),
-            ("last", self.last.to_json()),
-            ("open_calls", self.open_calls.to_json()),
-            ("progress", self.progress.to_json()),
-            ("recent_calls", self.recent_calls.to_json()),
-            ("sanitized_keys", self.sanitized_keys.to_json()),
-            ("taint", self.taint.to_json()),
-            ("trust", self.trust.to_json()),
-            ("version", VERSION.to_json()),
-        ])
+        let mut text = Vec::with_capacity(USUAL_BYTES);
+        ObjectText::begin(&mut text)
+            .member("closed", &self.closed)
+            .member("counters", &self.counters)
+            .member("handoff", &self.handoff)
+            .member("labels", &self.labels)
+            .member("last", &self.last)
+            .member("open_calls", &self.open_calls)
+            .member("progress", &self.progress)
+            .member("recent_calls", &self.recent_calls)
+            .member("sanitized_keys", &self.sanitized_keys)
+            .member("taint", &self.taint)
+            .member("trust", &self.trust)
+            .member("version", &VERSION)
+            .end();
+        text
     }
 
     /// Reads back exactly what [`Snapshot::to_bytes`] wrote.
@@ -168,17 +171,8 @@ impl Snapshot {
     /// That the text has the form of a snapshot does not make it the right one: compare
     /// [`Snapshot::hash`] with the hash in the log.
     pub fn from_bytes(text: &[u8]) -> Result<Self, SnapshotError> {
-        let snapshot = Self::from_json(&Json::admit(text, &LIMITS)?)?;
+        let snapshot = Self::read(&Json::admit(text, &LIMITS)?)?;
         match snapshot.to_bytes() == text {
-            true => Ok(snapshot),
-            false => Err(SnapshotError::NotExact),
-        }
-    }
-
-    /// Reads back exactly what [`Snapshot::to_json`] gave.
-    pub fn from_json(json: &Json) -> Result<Self, SnapshotError> {
-        let snapshot = Self::read(json)?;
-        match snapshot.to_json() == *json {
             true => Ok(snapshot),
             false => Err(SnapshotError::NotExact),
         }
@@ -190,6 +184,7 @@ impl Snapshot {
             closed: members.read("closed")?,
             counters: members.read("counters")?,
             handoff: members.read("handoff")?,
+            labels: members.read("labels")?,
             last: members.read("last")?,
             open_calls: members.read("open_calls")?,
             progress: members.read("progress")?,
@@ -219,7 +214,10 @@ impl Snapshot {
 }
 
 /// Changes whenever the same events give other bytes.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// What a busy session needs.
+const USUAL_BYTES: usize = 8 << 10;
 
 const LIMITS: Limits = Limits {
     max_bytes: Snapshot::MAX_BYTES,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_canon::Json;
 
 use crate::Name;
-use crate::form::{Form, Malformed, Members, read_list, words};
+use crate::form::{Form, Malformed, Members, ObjectText, read_list, words, write_list};
 
 /// The sources of untrusted content.
 ///
@@ -111,16 +111,15 @@ struct Seen {
 }
 
 impl Form for Taint {
-    fn to_json(&self) -> Json {
-        let source = |(origin, seen): (&Origin, &Seen)| {
-            Json::object([
-                ("count", seen.count.to_json()),
-                ("first_seq", seen.first_seq.to_json()),
-                ("label", origin.label.to_json()),
-                ("name", origin.name.to_json()),
-            ])
-        };
-        Json::Array(self.sources.iter().map(source).collect())
+    fn write(&self, out: &mut Vec<u8>) {
+        write_list(self.sources.iter(), out, |(origin, seen), out| {
+            ObjectText::begin(out)
+                .member("count", &seen.count)
+                .member("first_seq", &seen.first_seq)
+                .member("label", &origin.label)
+                .member("name", &origin.name)
+                .end();
+        });
     }
 
     fn read(json: &Json) -> Result<Self, Malformed> {

@@ -34,10 +34,10 @@ pub struct Handoff {
 
 record!(Handoff {
     active,
-    from_agent,
-    to_agent,
     context_id,
-    seq
+    from_agent,
+    seq,
+    to_agent
 });
 
 words!(Trust { Reduced = "reduced", Full = "full" });

@@ -37,6 +37,8 @@ pub struct View {
     pub loop_violation: Option<LoopViolation>,
     /// Whether untrusted content was taken in.
     pub is_tainted: bool,
+    /// The information labels of everything that tools gave, in code point order.
+    pub labels: Vec<String>,
     /// Keys of text that was made safe, in code point order. A key that is held by its digest only is
     /// not among them.
     pub sanitized_keys: Vec<String>,
@@ -49,18 +51,19 @@ impl View {
             .loop_violation
             .as_ref()
             .map_or("", |found| found.kind.as_str());
-        let keys = self
-            .sanitized_keys
-            .iter()
-            .map(|key| Json::from(key.as_str()));
         Json::object([
             ("is_tainted", self.is_tainted.into()),
+            ("labels", texts(&self.labels)),
             ("loop_violation", loop_violation.into()),
             ("model_calls_consumed", self.model_calls_consumed.into()),
-            ("sanitized_keys", Json::Array(keys.collect())),
+            ("sanitized_keys", texts(&self.sanitized_keys)),
             ("steps_consumed", self.steps_consumed.into()),
             ("tool_calls_consumed", self.tool_calls_consumed.into()),
             ("wall_time_ms", self.wall_time_ms.into()),
         ])
     }
+}
+
+fn texts(texts: &[String]) -> Json {
+    Json::Array(texts.iter().map(|text| Json::from(text.as_str())).collect())
 }

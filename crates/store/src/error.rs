@@ -84,6 +84,12 @@ pub enum Error {
     /// One transaction failed for all the events in it.
     #[error(transparent)]
     Shared(std::sync::Arc<Error>),
+    /// An approval or a lease is not where the change needs it to be.
+    #[error(transparent)]
+    Approval(#[from] crate::ChangeRefused),
+    /// The audit file cannot be written.
+    #[error("the audit cannot be written: {0}")]
+    Audit(std::sync::Arc<io::Error>),
     /// The writer is gone; the process must be restarted.
     #[error("the writer has stopped")]
     Stopped,

@@ -42,6 +42,16 @@ impl Folder {
         self.0.join("master.key")
     }
 
+    /// The key that signs the head of the audit.
+    pub fn audit_key(&self) -> PathBuf {
+        self.0.join("audit.key")
+    }
+
+    /// The folder of the audit.
+    pub fn audit(&self) -> PathBuf {
+        self.0.join("audit")
+    }
+
     /// Makes the folder, for its owner only, if it is not there.
     pub(crate) fn create(&self) -> io::Result<()> {
         if self.0.is_dir() {

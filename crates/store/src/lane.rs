@@ -200,7 +200,7 @@ fn read_chain(scope: &Scope, session: i64, db: &Connection) -> Result<(Head, Ord
         let text = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let damaged = |problem: &dyn ToString| Error::damaged(head.count(), problem.to_string());
         let line = Line::read(text).map_err(|error| damaged(&error))?;
-        head.accepts(line.seq, line.prev_hash)
+        head.accepts(line.seq, line.prev_hash.as_ref())
             .map_err(|error| damaged(&error))?;
         check(&line, row.get(0)?).map_err(|problem| damaged(&problem))?;
         if line.tenant_id != scope.tenant.as_str() || line.session_id != scope.session.as_str() {

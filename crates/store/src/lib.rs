@@ -10,6 +10,8 @@
 //! with this crate but the event format.
 #![forbid(unsafe_code)]
 
+mod approval;
+mod audit;
 mod cursor;
 mod error;
 mod folder;
@@ -22,6 +24,7 @@ mod session;
 mod store;
 mod writer;
 
+pub use approval::{Approval, Change, ChangeRefused, Grant, LeaseRow};
 pub use cursor::{Cursor, CursorError};
 pub use error::{Conflict, Error};
 pub use folder::Folder;

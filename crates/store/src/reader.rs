@@ -63,6 +63,11 @@ impl Reader {
         })
     }
 
+    /// The data folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     /// One page of at least one event after a cursor. Going from cursor to cursor sees every event once, also
     /// while others are being appended.
     pub fn page(
@@ -362,7 +367,7 @@ impl Selection {
     }
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+pub(crate) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     Ok(Stored {
         id: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
         line: row.get_ref(1)?.as_bytes()?.to_vec(),

@@ -15,7 +15,10 @@ const APPLICATION_ID: i32 = 0x4353_474e;
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// Each entry takes the schema one version up. Entries are never changed, only added.
-const MIGRATIONS: &[&str] = &[include_str!("schema/0001_log.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_log.sql"),
+    include_str!("schema/0002_approvals.sql"),
+];
 
 /// The one connection that writes.
 pub(crate) fn open_writer(folder: &Folder) -> Result<Connection, Error> {

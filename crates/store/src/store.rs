@@ -12,10 +12,11 @@ use countersign_event::{EventType, Head, Payload, Refs, Scope, Sealed};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::audit::AuditFile;
 use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
 use crate::writer::{Command, Job, Writer, observe};
-use crate::{Conflict, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema};
+use crate::{Change, Conflict, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema};
 
 /// A data folder that is open for writing.
 ///
@@ -72,7 +73,8 @@ impl Store {
         let keys = Arc::new(Keys::open_or_create(folder, &db)?);
         let reader = Reader::open(folder)?;
         let (queue, commands) = sync_channel(QUEUE_LENGTH);
-        let writer = Writer::new(db, commands, options.observer.clone());
+        let audit = AuditFile::new(folder);
+        let writer = Writer::new(db, commands, audit, options.observer.clone());
         let thread = std::thread::Builder::new()
             .name("log-writer".to_owned())
             .spawn(move || writer.run())
@@ -95,6 +97,17 @@ impl Store {
     /// Blocks only while the queue is full. Events of one session are written in the order of
     /// these calls.
     pub fn append(&self, draft: Draft, at: At) -> Result<Pending, Error> {
+        self.append_with(draft, at, None)
+    }
+
+    /// Like [`Store::append`], with a change of an approval or a lease in the same transaction. Where
+    /// the change is refused, the event is not recorded.
+    pub fn append_with(
+        &self,
+        draft: Draft,
+        at: At,
+        change: Option<Change>,
+    ) -> Result<Pending, Error> {
         self.observe(Step::Admitted);
         let Draft {
             scope,
@@ -131,6 +144,7 @@ impl Store {
             lane: Arc::clone(&lane),
             sealed,
             ciphertext: payload.ciphertext,
+            change: change.map(Box::new),
             wrapped,
             reply,
         };
@@ -157,6 +171,11 @@ impl Store {
             }
         }
         self.append(draft, At::Next)?.wait()
+    }
+
+    /// The data folder.
+    pub fn folder(&self) -> &Folder {
+        self.reader.folder()
     }
 
     /// What is stored.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use countersign_approval::UnixMs;
 use countersign_canon::Hash;
 use countersign_event::{Head, Sealed};
 use countersign_vault::WrappedKey;
@@ -12,8 +13,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use crate::audit::{self, AuditFile};
 use crate::lane::{self, Lane, NO_KEY};
-use crate::{Conflict, Error, Observer, Step, schema};
+use crate::{Change, Conflict, Error, Observer, Step, schema};
 
 /// Proof that an event is durable: its transaction was committed and fsynced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) lane: Arc<Lane>,
     pub(crate) sealed: Sealed,
     pub(crate) ciphertext: Option<Vec<u8>>,
+    /// What else the transaction changes.
+    pub(crate) change: Option<Box<Change>>,
     /// The session's key, for a session that has no row yet.
     pub(crate) wrapped: Option<Arc<WrappedKey>>,
     pub(crate) reply: oneshot::Sender<Result<Recorded, Error>>,
@@ -61,10 +65,13 @@ pub(crate) struct Job {
 pub(crate) struct Writer {
     db: Connection,
     commands: Receiver<Command>,
+    audit: AuditFile,
     heads: Heads,
     /// Whether the write-ahead log may hold keys that were erased or wrapped anew.
     unclean: bool,
     observer: Option<Observer>,
+    /// The time of the last change, for the anchor.
+    latest: UnixMs,
 }
 
 /// Heads of recently written sessions, right as long as no other process has written.
@@ -81,15 +88,18 @@ impl Writer {
     pub(crate) fn new(
         db: Connection,
         commands: Receiver<Command>,
+        audit: AuditFile,
         observer: Option<Observer>,
     ) -> Self {
         // Whoever had the folder before may have been killed before it could clean up.
         Self {
             db,
             commands,
+            audit,
             heads: Heads::default(),
             unclean: true,
             observer,
+            latest: UnixMs::new(0),
         }
     }
 
@@ -111,6 +121,8 @@ impl Writer {
             }
             next = next.or_else(|| self.wait());
         }
+        // Nobody is left to hear; the next who opens the folder catches up.
+        let _ = self.audit.close(self.latest, &self.db);
     }
 
     /// The next command; cleans up before it has to wait for one.
@@ -143,7 +155,8 @@ impl Writer {
 
     fn commit(&mut self, batch: Vec<Job>) {
         match self.write(&batch) {
-            Ok(outcomes) => {
+            Ok(mut outcomes) => {
+                self.copy_audit(&batch, &mut outcomes);
                 for (job, outcome) in batch.into_iter().zip(outcomes) {
                     job.answer(outcome);
                 }
@@ -155,6 +168,27 @@ impl Writer {
                 for job in batch {
                     job.answer(Err(Error::Shared(Arc::clone(&error))));
                 }
+            }
+        }
+    }
+
+    /// FAIL-CLOSED: whoever changed an approval hears of success only when the audit can be read.
+    fn copy_audit(&mut self, batch: &[Job], outcomes: &mut [Result<Recorded, Error>]) {
+        let Some(latest) = batch
+            .iter()
+            .filter_map(|job| Some(job.change.as_ref()?.now()))
+            .max()
+        else {
+            return;
+        };
+        self.latest = latest;
+        let Err(error) = self.audit.catch_up(latest, &self.db) else {
+            return;
+        };
+        let error = Arc::new(error);
+        for (job, outcome) in batch.iter().zip(outcomes) {
+            if job.change.is_some() && outcome.is_ok() {
+                *outcome = Err(Error::Shared(Arc::clone(&error)));
             }
         }
     }
@@ -244,12 +278,20 @@ fn append(
         return Ok(Err(Error::Erased));
     };
     let event = &job.sealed;
-    if head.accepts(event.seq(), event.prev_hash()).is_err() {
+    if head
+        .accepts(event.seq(), event.prev_hash().as_ref())
+        .is_err()
+    {
         return Ok(Err(Conflict {
             expected_seq: event.seq(),
             actual: head,
         }
         .into()));
+    }
+    if let Some(change) = &job.change
+        && let Err(refused) = change.apply(session, event.seq(), db)?
+    {
+        return Ok(Err(refused.into()));
     }
     // `insert` fails unless exactly one row was added: a trigger that somebody planted must not
     // swallow an event that is acknowledged then.
@@ -259,6 +301,10 @@ fn append(
         Text(event.line()),
         job.ciphertext.as_deref(),
     ))?;
+    if let Some(change) = &job.change {
+        change.link(id, db)?;
+        audit::append(change.audit(), db)?;
+    }
     heads.known.insert(session, event.head());
     let id = u64::try_from(id).unwrap_or_default();
     Ok(Ok(Recorded {

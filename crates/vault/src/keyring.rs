@@ -5,8 +5,8 @@
 //! either the old file or the new one.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use countersign_canon::Digest;
@@ -15,6 +15,7 @@ use countersign_event::Scope;
 use zeroize::Zeroizing;
 
 use crate::cipher::{Cipher, CipherError, KEY_LEN, KeyBytes, random};
+use crate::file::{self, io_error, refuse_exposed, remove_temporaries};
 use crate::session_key::SessionKey;
 
 /// The name of a master key: `mk_` and the first 16 hexadecimal digits of a digest of the key.
@@ -108,8 +109,7 @@ impl Keyring {
                 path: path.to_owned(),
                 keys: vec![MasterKey::generate()?],
             };
-            new.create()
-                .map_err(|source| io_error("create", path, source))?;
+            file::create(path, &new.text()).map_err(|source| io_error("create", path, source))?;
         }
         Self::open(path)
     }
@@ -209,42 +209,7 @@ impl Keyring {
 
     fn save(&self) -> Result<(), KeyringError> {
         let failed = |source| io_error("replace", &self.path, source);
-        let temporary = self.write_temporary().map_err(failed)?;
-        if let Err(error) = fs::rename(&temporary, &self.path) {
-            // No copy of a key stays behind in a file that nobody will use.
-            let _ = remove(&temporary);
-            return Err(failed(error));
-        }
-        sync_folder(&self.path).map_err(failed)
-    }
-
-    /// Like [`Keyring::save`], but leaves a file that appeared meanwhile as it is.
-    fn create(&self) -> io::Result<()> {
-        let temporary = self.write_temporary()?;
-        let linked = fs::hard_link(&temporary, &self.path);
-        remove(&temporary)?;
-        match linked {
-            // Whatever went wrong, another process has made the file.
-            Err(error) if !self.path.exists() => Err(error),
-            _ => sync_folder(&self.path),
-        }
-    }
-
-    fn write_temporary(&self) -> io::Result<PathBuf> {
-        let suffix = random::<SUFFIX_LEN>().map_err(io::Error::other)?;
-        let temporary = temporary(&self.path, &base16ct::lower::encode_string(&suffix));
-        let written = private(&temporary).and_then(|mut file| {
-            file.write_all(&self.text())?;
-            file.sync_all()
-        });
-        match written {
-            Ok(()) => Ok(temporary),
-            Err(error) => {
-                // No key stays behind in a file that nobody will use.
-                let _ = remove(&temporary);
-                Err(error)
-            }
-        }
+        file::replace(&self.path, &self.text()).map_err(failed)
     }
 
     fn text(&self) -> Zeroizing<Vec<u8>> {
@@ -316,81 +281,4 @@ fn parse_key(quoted: &[u8]) -> Option<MasterKey> {
     (written == KEY_LEN).then(|| MasterKey::new(bytes))
 }
 
-#[cfg(unix)]
-fn refuse_exposed(path: &Path) -> Result<(), KeyringError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let metadata = fs::metadata(path).map_err(|source| io_error("read", path, source))?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(KeyringError::Exposed {
-            path: path.to_owned(),
-            mode,
-        });
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_exposed(_: &Path) -> Result<(), KeyringError> {
-    Ok(())
-}
-
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-fn remove_temporaries(path: &Path) -> io::Result<()> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(());
-    };
-    let prefix = format!("{}.", name.to_string_lossy());
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        // Only names that `temporary` gives: what the operator keeps beside the file stays.
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let ours = name.strip_prefix(&prefix).is_some_and(|suffix| {
-            suffix.len() == 2 * SUFFIX_LEN && suffix.bytes().all(|byte| byte.is_ascii_hexdigit())
-        });
-        if ours {
-            remove(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-fn temporary(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(suffix);
-    name.into()
-}
-
-/// Another process may have cleaned up already.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-fn io_error(what: &'static str, path: &Path, source: io::Error) -> KeyringError {
-    KeyringError::Io {
-        what,
-        path: path.to_owned(),
-        source,
-    }
-}
-
-const SUFFIX_LEN: usize = 8;
 const WRAP_DOMAIN: &[u8] = b"countersign/session-key/v1\0";

@@ -9,9 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod cipher;
+mod file;
 mod keyring;
 mod session_key;
 
 pub use cipher::CipherError;
+pub use file::{open_or_create_secret, open_secret};
 pub use keyring::{KeyId, Keyring, KeyringError, WrappedKey};
 pub use session_key::{OpenError, Openings, SealError, SealedPayload, SessionKey, joined};

@@ -23,7 +23,7 @@ pub fn verify_database(
     selection: &Selection,
     expectation: &Expectation,
     opener: Option<&dyn Opener>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Report {
     let mut run = Run::new(selection, expectation);
     let failure = match verify(path, &mut run, opener, progress) {
@@ -47,7 +47,7 @@ fn verify(
     path: &Path,
     run: &mut Run<'_>,
     opener: Option<&dyn Opener>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut (dyn FnMut(Progress) + Send),
 ) -> rusqlite::Result<Option<Finding>> {
     let db = open(path)?;
     // One transaction, so that all tables are seen as they were at one moment.
@@ -63,7 +63,7 @@ fn verify(
         db.prepare("SELECT id, session, seq, line, sealed FROM events ORDER BY id")?;
     let mut rows = statement.query([])?;
     let mut last_id = 0;
-    let read = pipeline::take_all(run, opener, progress, |spare| {
+    let read = pipeline::take_all_read_here(run, opener, progress, |spare| {
         let batch = Rows::read(&mut rows, &sessions, last_id, spare)?;
         last_id += batch.events.len() as i64;
         Ok::<_, rusqlite::Error>((batch.is_last() || !batch.events.is_empty()).then_some(batch))
@@ -330,4 +330,13 @@ const TRIGGERS: &[&str] = &[
     "session_keys_replace_nothing",
     "session_keys_stay_with_their_session",
     "session_keys_keep_rows",
+    "approvals_keep_identity",
+    "approvals_end_once",
+    "approvals_replace_nothing",
+    "spent_nonces_keep_content",
+    "spent_nonces_keep_rows",
+    "audit_keep_content",
+    "audit_keep_rows",
+    "audit_follows",
+    "clock_goes_forward",
 ];

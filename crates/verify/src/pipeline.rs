@@ -1,12 +1,12 @@
 //! Batches of events, examined side by side on all cores and followed one after the other.
 //!
-//! One thread reads. Each batch goes to whichever worker is free. The state of the verification is
-//! the baton of a relay: a worker does all that is costly, then takes the baton from whoever has the
-//! batch before, follows its own events and hands the baton on to whoever has the next.
+//! A worker reads a batch, so that it finds the bytes in its own cache, and does all that is costly.
+//! The state of the verification is the baton of a relay: the worker takes it from whoever has the
+//! batch before, follows its own events and hands it on to whoever has the next.
 
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 use crate::examine::{Examination, Item, Opener};
 use crate::report::{Finding, Progress};
@@ -24,63 +24,73 @@ pub(crate) trait Batch: Send {
     fn end(&self, seen: Progress) -> Option<Finding>;
 }
 
+/// Is told how far a verification has come, from any thread.
+pub(crate) type OnProgress<'p> = dyn FnMut(Progress) + Send + 'p;
+
 /// Reads batches until there are no more or something is bad, and takes them into the run.
 ///
 /// `read` is given a batch that is no longer needed, for its memory.
-pub(crate) fn take_all<B: Batch, E>(
+pub(crate) fn take_all<B: Batch, E: Send>(
     run: &mut Run<'_>,
     opener: Option<&dyn Opener>,
-    progress: &mut dyn FnMut(Progress),
-    read: impl FnMut(Option<B>) -> Result<Option<B>, E>,
+    progress: &mut OnProgress<'_>,
+    read: impl FnMut(Option<B>) -> Result<Option<B>, E> + Send,
 ) -> Result<(), E> {
-    let read = relay(run, opener, progress, read);
+    let taken = relay(opener, read, |batch: &B, examined: Examination<'_>| {
+        run.take(batch, examined);
+        progress(run.progress());
+        run.has_failed()
+    });
     progress(run.progress());
-    read
+    taken
 }
 
-fn relay<B: Batch, E>(
-    run: &mut Run<'_>,
+/// `take` is the baton: it takes one batch after the other, until it says that one is bad.
+fn relay<B: Batch, E: Send>(
     opener: Option<&dyn Opener>,
-    progress: &mut dyn FnMut(Progress),
-    mut read: impl FnMut(Option<B>) -> Result<Option<B>, E>,
+    read: impl FnMut(Option<B>) -> Result<Option<B>, E> + Send,
+    take: impl FnMut(&B, Examination<'_>) -> bool + Send,
 ) -> Result<(), E> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let workers = cores.min(MOST_WORKERS);
-    let (jobs, queue) = channel();
-    let queue = Mutex::new(queue);
-    let (done, finished) = channel::<Done<B>>();
+    let (first, baton) = sync_channel(1);
+    let _ = first.send(take);
+    let source = Mutex::new(Source {
+        read,
+        baton,
+        ended: None,
+    });
+    thread::scope(|scope| work(scope, cores.min(MOST_WORKERS), opener, &source));
+    let source = source.into_inner();
+    let ended = source.unwrap_or_else(PoisonError::into_inner).ended;
+    // INVARIANT: workers leave when the reading has ended, or by a panic that the scope passes on.
+    ended.unwrap_or(Ok(()))
+}
+
+/// What [`take_all`] does, with batches that only this thread can read.
+#[cfg(feature = "database")]
+pub(crate) fn take_all_read_here<B: Batch, E>(
+    run: &mut Run<'_>,
+    opener: Option<&dyn Opener>,
+    progress: &mut OnProgress<'_>,
+    mut read: impl FnMut(Option<B>) -> Result<Option<B>, E>,
+) -> Result<(), E> {
+    use std::convert::Infallible;
+
+    let (batches, queue) = sync_channel(READ_AHEAD);
+    let (used, spares) = std::sync::mpsc::channel();
     thread::scope(|scope| {
-        // Gone when the reading ends; that ends the workers.
-        let jobs = jobs;
-        // One for each worker and none for this thread, which would wait for itself.
-        let mut unused = vec![done; workers];
-        let (first, mut state) = sync_channel(1);
-        let _ = first.send(run);
-        for number in 0.. {
-            let mut spare = None;
-            if number >= workers + READ_AHEAD {
-                // A worker that panics ends the others; then the scope panics, too.
-                let Ok(done) = finished.recv() else { break };
-                progress(done.seen);
-                if done.failed {
-                    break;
-                }
-                spare = Some(done.batch);
-            }
-            let Some(batch) = read(spare)? else { break };
-            let is_last = batch.is_last();
-            if let Some(done) = unused.pop() {
-                let queue = &queue;
-                scope.spawn(move || work(queue, opener, &done));
-            }
-            let (after, next) = sync_channel(1);
-            let before = std::mem::replace(&mut state, next);
-            let _ = jobs.send(Job {
-                batch,
-                before,
-                after,
+        scope.spawn(move || {
+            let Ok(()) = take_all(run, opener, progress, move |spare| {
+                // Nobody listens when the reading has ended.
+                let _ = spare.map(|batch| used.send(batch));
+                Ok::<_, Infallible>(queue.recv().ok())
             });
-            if is_last {
+        });
+        // Gone when the reading ends; that ends the workers. They are gone when something is bad.
+        let batches = batches;
+        while let Some(batch) = read(spares.try_recv().ok())? {
+            let is_last = batch.is_last();
+            if batches.send(batch).is_err() || is_last {
                 break;
             }
         }
@@ -88,54 +98,89 @@ fn relay<B: Batch, E>(
     })
 }
 
-struct Job<'r, 'e, B> {
-    batch: B,
-    before: Receiver<&'r mut Run<'e>>,
-    after: SyncSender<&'r mut Run<'e>>,
+/// Where the workers get their batches.
+struct Source<R, T, E> {
+    read: R,
+    /// Where the baton for the next batch will come from.
+    baton: Receiver<T>,
+    /// How the reading ended.
+    ended: Option<Result<(), E>>,
 }
 
-struct Done<B> {
+/// A batch, and whom its baton comes from and goes to.
+struct Job<B, T> {
     batch: B,
-    seen: Progress,
-    failed: bool,
+    before: Receiver<T>,
+    after: SyncSender<T>,
 }
 
-fn work<B: Batch>(
-    queue: &Mutex<Receiver<Job<'_, '_, B>>>,
-    opener: Option<&dyn Opener>,
-    done: &Sender<Done<B>>,
-) {
-    while let Some(Job {
-        batch,
-        before,
-        after,
-    }) = next(queue)
+impl<R, T, E> Source<R, T, E> {
+    fn next<B: Batch>(&mut self, spare: Option<B>) -> Option<Job<B, T>>
+    where
+        R: FnMut(Option<B>) -> Result<Option<B>, E>,
     {
-        let examined = Examination::of(batch.items(), opener);
-        let Ok(run) = before.recv() else { break };
-        run.take(&batch, examined);
-        let (seen, failed) = (run.progress(), run.has_failed());
-        // Nobody listens when the reading has ended. What comes later is told later.
-        let _ = done.send(Done {
+        if self.ended.is_some() {
+            return None;
+        }
+        let batch = match (self.read)(spare) {
+            Ok(Some(batch)) => batch,
+            end => {
+                self.ended = Some(end.map(drop));
+                return None;
+            }
+        };
+        if batch.is_last() {
+            self.ended = Some(Ok(()));
+        }
+        let (after, baton) = sync_channel(1);
+        let before = std::mem::replace(&mut self.baton, baton);
+        Some(Job {
             batch,
-            seen,
-            failed,
-        });
-        let _ = after.send(run);
+            before,
+            after,
+        })
     }
 }
 
-fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
-    queue
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .recv()
-        .ok()
+/// Takes batches until there are no more; with the first one, asks the next worker to help.
+fn work<'scope, B, R, T, E>(
+    scope: &'scope Scope<'scope, '_>,
+    mut workers: usize,
+    opener: Option<&'scope dyn Opener>,
+    source: &'scope Mutex<Source<R, T, E>>,
+) where
+    B: Batch,
+    R: FnMut(Option<B>) -> Result<Option<B>, E> + Send,
+    T: FnMut(&B, Examination<'_>) -> bool + Send,
+    E: Send,
+{
+    let mut spare = None;
+    // Reading that panicked has nothing more to give; the scope panics, too.
+    while let Some(job) = source.lock().ok().and_then(|mut it| it.next(spare.take())) {
+        if workers > 1 {
+            let others = workers - 1;
+            workers = 0;
+            scope.spawn(move || work(scope, others, opener, source));
+        }
+        let examined = Examination::of(job.batch.items(), opener);
+        // A worker that panics loses the baton, which ends the others.
+        let Ok(mut take) = job.before.recv() else {
+            break;
+        };
+        let is_bad = take(&job.batch, examined);
+        if is_bad && let Ok(mut source) = source.lock() {
+            source.ended.get_or_insert(Ok(()));
+        }
+        // Nobody waits for it behind the last batch.
+        let _ = job.after.send(take);
+        spare = Some(job.batch);
+    }
 }
 
 /// To follow an event takes about a tenth of examining it, and only one worker at a time can.
 const MOST_WORKERS: usize = 8;
 /// Batches that wait for a worker, so that no worker waits for the reader.
+#[cfg(feature = "database")]
 const READ_AHEAD: usize = 2;
 
 #[cfg(test)]
@@ -144,6 +189,27 @@ mod tests {
     use crate::{Expectation, Selection};
 
     struct Unreadable;
+
+    /// Panics from the second batch on, on whichever thread that is.
+    struct Later(usize);
+
+    impl Batch for Later {
+        fn items(&self) -> impl Iterator<Item = Item<'_>> {
+            let number = self.0;
+            std::iter::from_fn(move || match number {
+                0 => None,
+                _ => panic!("a bug"),
+            })
+        }
+
+        fn is_last(&self) -> bool {
+            false
+        }
+
+        fn end(&self, _: Progress) -> Option<Finding> {
+            None
+        }
+    }
 
     impl Batch for Unreadable {
         fn items(&self) -> impl Iterator<Item = Item<'_>> {
@@ -160,11 +226,24 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a scoped thread panicked")]
+    #[should_panic(expected = "a bug")]
     fn a_panic_of_a_worker_is_heard_and_not_waited_for() {
         let (selection, expectation) = (Selection::default(), Expectation::default());
         let mut run = Run::new(&selection, &expectation);
         let endless = |_| Ok::<_, ()>(Some(Unreadable));
+        let _ = take_all(&mut run, None, &mut |_| (), endless);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_panic_of_any_worker_is_heard() {
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let mut run = Run::new(&selection, &expectation);
+        let mut read = 0;
+        let endless = |_| {
+            read += 1;
+            Ok::<_, ()>(Some(Later(read - 1)))
+        };
         let _ = take_all(&mut run, None, &mut |_| (), endless);
     }
 }

@@ -15,10 +15,10 @@ use crate::{Expectation, Selection};
 /// Reads block by block, so a stream of any length needs the same memory, plus what each open
 /// session needs. Fails only if reading fails; what the stream holds is in the report.
 pub fn verify_stream(
-    mut source: impl BufRead,
+    mut source: impl BufRead + Send,
     selection: &Selection,
     expectation: &Expectation,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut (dyn FnMut(Progress) + Send),
 ) -> io::Result<Report> {
     let mut run = Run::new(selection, expectation);
     let read = pipeline::take_all(&mut run, None, progress, |spare| {
@@ -93,7 +93,7 @@ impl<'e> Run<'e> {
         }
         for event in &examined.good {
             if let Err(problem) = self.follow(event) {
-                self.failure = Some(self.finding(event.row, event.line.text(), problem));
+                self.failure = Some(self.finding(event.row, event.text, problem));
                 return;
             }
         }
@@ -138,18 +138,19 @@ impl<'e> Run<'e> {
     }
 
     fn follow(&mut self, examined: &Examined<'_>) -> Result<(), Problem> {
-        let line = &examined.line;
         let bytes = examined.bytes;
-        let selected = self.selection.takes(&line.tenant_id, &line.session_id);
+        let selected = self
+            .selection
+            .takes(&examined.tenant_id, &examined.session_id);
         if selected {
-            self.chains.follow(line)?;
+            self.chains.follow(examined)?;
         }
         self.seen.events += 1;
         self.seen.bytes += bytes;
         if !selected {
             return Ok(());
         }
-        self.contained |= self.expectation.contains == Some(line.hash);
+        self.contained |= self.expectation.contains == Some(examined.hash);
         self.events += 1;
         self.bytes += bytes;
         match examined.sealing {

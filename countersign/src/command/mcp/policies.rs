@@ -1,12 +1,12 @@
 //! The policies of a wrapped server.
 
 use countersign_canon::Json;
-use countersign_engine::{Mode, Policies, UserPolicy};
 use countersign_mcp::tools::Shelf;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::rego::testing::outline;
 use countersign_policy::rego::{BundleError, Source};
+use countersign_policy::{Mode, Policies, UserPolicy};
 
 use crate::command::policy::source;
 use crate::errors::{Code, Failure};
@@ -76,7 +76,11 @@ pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
             true => "read",
             false => "unknown",
         };
-        let tool = Json::object([("side_effect", Json::from(effect))]);
+        let tool = Json::object([
+            ("definition", Json::from(definition.digest().to_string())),
+            ("server", Json::from(shelf.book().server())),
+            ("side_effect", Json::from(effect)),
+        ]);
         (definition.name().to_owned(), tool)
     });
     let off = |name: &'static str| (name, Json::from(0u64));

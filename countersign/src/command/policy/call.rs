@@ -1,11 +1,14 @@
 //! One call, as `eval` and `explain` ask about it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use countersign_canon::{Json, Object};
-use countersign_policy::Decision;
+use countersign_engine::{PolicyFiles, PolicyFilesError};
 use countersign_policy::capability::{Capability, Judgement};
 use countersign_policy::facts::Action;
 use countersign_policy::whatif::{self, Answer};
+use countersign_policy::{Decision, LoadError, Opinion, Policies};
 
 use crate::command::manifest;
 use crate::errors::{Code, Failure};
@@ -13,9 +16,15 @@ use crate::input;
 
 #[derive(Args)]
 pub(super) struct Call {
-    /// The manifest
+    /// The manifest [default: none, so every tool is known and nothing is known about it]
     #[arg(long, value_name = "FILE")]
-    manifest: String,
+    manifest: Option<String>,
+    /// A policy of your own, or a folder of them with their tests
+    #[arg(long, value_name = "FILE|DIR")]
+    policy: Vec<PathBuf>,
+    /// A policy that speaks and does not count
+    #[arg(long, value_name = "FILE|DIR")]
+    shadow: Vec<PathBuf>,
     /// The state of the session [default: a session that has done nothing]
     #[arg(long, value_name = "JSON|FILE")]
     snapshot: Option<String>,
@@ -31,8 +40,8 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn judge(&self) -> Result<Judgement, Failure> {
-        let manifest = manifest::read(&self.manifest)?;
+    pub(super) fn judge(&self) -> Result<(Judgement, Vec<Opinion>), Failure> {
+        let policies = self.policies()?;
         let snapshot = self.snapshot()?;
         let args = input::json_argument(&self.args)?;
         let action = Action {
@@ -40,10 +49,30 @@ impl Call {
             args: &args,
             sanitizer_key: self.sanitizer_key.as_deref(),
         };
-        let capability = Capability::new(Some(manifest))
-            .map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
-        whatif::judge(&action, &snapshot, &capability)
+        whatif::judge(&action, &snapshot, &policies)
             .map_err(|error| Failure::new(Code::Snapshot, error.to_string()))
+    }
+
+    fn policies(&self) -> Result<Policies, Failure> {
+        // Said first, because it lists every problem of a manifest.
+        let manifest = self.manifest.as_deref().map(manifest::read).transpose()?;
+        if self.policy.is_empty() && self.shadow.is_empty() {
+            return Capability::new(manifest)
+                .map(Policies::new)
+                .map_err(|error| Failure::new(Code::Policy, error.to_string()));
+        }
+        let files = PolicyFiles {
+            manifest: self.manifest.as_ref().map(PathBuf::from),
+            enforced: self.policy.clone(),
+            shadow: self.shadow.clone(),
+        };
+        files.load().map_err(|error| {
+            let code = match error {
+                PolicyFilesError::Load(LoadError::Test { .. }) => Code::Tests,
+                _ => Code::Policy,
+            };
+            Failure::new(code, error.to_string())
+        })
     }
 
     fn snapshot(&self) -> Result<Json, Failure> {
@@ -89,8 +118,32 @@ impl Call {
     }
 }
 
+/// What each policy beside the rules said, a line each.
+pub(super) fn spoken(opinions: &[Opinion]) -> Vec<String> {
+    let line = |opinion: &Opinion| {
+        let verdict = &opinion.verdict;
+        format!(
+            "        {}  {}: {} ({})",
+            word(verdict.decision()),
+            opinion.policy,
+            verdict.reason().unwrap_or("no reason given"),
+            opinion.mode.as_str()
+        )
+    };
+    opinions.iter().map(line).collect()
+}
+
 /// The verdict for programs.
-pub(super) fn members(judgement: &Judgement) -> Object {
+pub(super) fn members(judgement: &Judgement, opinions: &[Opinion]) -> Object {
+    let opinion = |opinion: &Opinion| {
+        let reason = opinion.verdict.reason();
+        Json::object([
+            ("policy", Json::from(opinion.policy.as_str())),
+            ("mode", Json::from(opinion.mode.as_str())),
+            ("decision", Json::from(opinion.verdict.decision().as_str())),
+            ("reason", reason.map_or(Json::Null, Json::from)),
+        ])
+    };
     let answer = Answer::from(judgement.clone()).to_json();
     let mut members = answer.into_object().unwrap_or_default();
     let more = [
@@ -100,6 +153,10 @@ pub(super) fn members(judgement: &Judgement) -> Object {
         ),
         ("irreversible", Json::from(judgement.irreversible)),
         ("rule", Json::from(judgement.explanation.rule.as_str())),
+        (
+            "opinions",
+            Json::Array(opinions.iter().map(opinion).collect()),
+        ),
     ];
     for (name, value) in more {
         members.insert(name.to_owned(), value);
@@ -117,8 +174,9 @@ fn word(decision: Decision) -> &'static str {
     }
 }
 
-const MEMBERS: [&str; 7] = [
+const MEMBERS: [&str; 8] = [
     "is_tainted",
+    "labels",
     "loop_violation",
     "model_calls_consumed",
     "sanitized_keys",

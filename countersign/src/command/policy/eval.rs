@@ -24,10 +24,14 @@ pub(crate) struct Eval {
 
 impl Eval {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let judgement = self.call.judge()?;
+        let (judgement, opinions) = self.call.judge()?;
         match format {
-            Format::Text => output::text(&visible(&self.call.headline(&judgement)))?,
-            Format::Json => output::json(&Json::Object(call::members(&judgement)))?,
+            Format::Text => {
+                let mut lines = vec![self.call.headline(&judgement)];
+                lines.extend(call::spoken(&opinions));
+                output::text(&visible(&lines.join("\n")))?;
+            }
+            Format::Json => output::json(&Json::Object(call::members(&judgement, &opinions)))?,
         }
         Ok(judgement.verdict.decision().into())
     }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_policy::capability::{Judgement, RULES};
+use countersign_policy::Opinion;
+use countersign_policy::capability::{Explanation, Judgement, RULES};
 
 use super::call::{self, Call};
 use crate::errors::Failure;
@@ -23,29 +24,26 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let judgement = self.call.judge()?;
+        let (judgement, opinions) = self.call.judge()?;
         match format {
             Format::Text => {
                 let headline = self.call.headline(&judgement);
-                output::text(&visible(&text(&headline, &judgement)?))?;
+                output::text(&visible(&text(&headline, &judgement, &opinions)?))?;
             }
-            Format::Json => output::json(&json(&judgement))?,
+            Format::Json => output::json(&json(&judgement, &opinions))?,
         }
         Ok(judgement.verdict.decision().into())
     }
 }
 
-fn text(headline: &str, judgement: &Judgement) -> Result<String, Failure> {
+fn text(headline: &str, judgement: &Judgement, opinions: &[Opinion]) -> Result<String, Failure> {
     let explanation = &judgement.explanation;
     let mut lines = vec![headline.to_owned(), String::new()];
     lines.push(format!(
         "rule    {}, {}:{}",
         explanation.rule, explanation.file, explanation.line
     ));
-    let line = explanation.line.checked_sub(1);
-    if let Some(code) = line.and_then(|line| RULES.lines().nth(line)) {
-        lines.push(format!("        {code}"));
-    }
+    lines.extend(code(explanation).map(|code| format!("        {code}")));
     let mut label = "facts";
     for (name, value) in explanation.facts.as_object().into_iter().flatten() {
         let value = String::from_utf8_lossy(&value.to_jcs()?).into_owned();
@@ -53,12 +51,26 @@ fn text(headline: &str, judgement: &Judgement) -> Result<String, Failure> {
         label = "";
     }
     lines.push(format!("change  {}", explanation.change));
+    if !opinions.is_empty() {
+        lines.push("beside the rules:".to_owned());
+        lines.extend(call::spoken(opinions));
+    }
     Ok(lines.join("\n"))
 }
 
-fn json(judgement: &Judgement) -> Json {
+/// The line that spoke.
+fn code(explanation: &Explanation) -> Option<String> {
+    let line = explanation.line.checked_sub(1)?;
+    let text = match explanation.file.as_str() {
+        "capability.rego" => RULES.to_owned(),
+        file => std::fs::read_to_string(file).ok()?,
+    };
+    text.lines().nth(line).map(str::to_owned)
+}
+
+fn json(judgement: &Judgement, opinions: &[Opinion]) -> Json {
     let explanation = &judgement.explanation;
-    let mut members = call::members(judgement);
+    let mut members = call::members(judgement, opinions);
     let more = [
         ("file", Json::from(explanation.file.as_str())),
         ("line", Json::from(explanation.line as u64)),

@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
 
     /// Steps over exactly this text: what a format has before, between or after its values, such as
     /// `,"seq":`. That all of it together is canonical is the caller's knowledge.
-    #[inline]
+    #[inline(always)]
     pub fn expect_text(&mut self, text: &str) -> Result<(), Error> {
         self.framed = true;
         match self.scanner.skip_text(text) {
@@ -64,6 +64,39 @@ impl<'a> Cursor<'a> {
         self.scanner.open(self.levels.depth())?;
         self.levels.push();
         Ok(())
+    }
+
+    /// Reads an object. Hands out each key as it stands between its quotes, escapes and all; its value
+    /// must be read next.
+    ///
+    /// `usual` are keys that are likely to come, in canonical order, each written as `"key":` without
+    /// an escape. Keys that come in that order need no further look.
+    #[inline]
+    pub fn members<E: From<Error>>(
+        &mut self,
+        usual: &[&'a str],
+        mut each: impl FnMut(&mut Self, &'a str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open_object()?;
+        let mut usual = usual.iter();
+        let mut previous = None;
+        loop {
+            let found = match self.scanner.usual_key(previous, &mut usual) {
+                Some(found) => Some(found),
+                None => {
+                    // INVARIANT: a usual key is in order after a usual key, not after any other.
+                    usual = [].iter();
+                    let key = self.scanner.next_key(previous)?;
+                    key.map(|key| (key, self.scanner.raw_key(key)))
+                }
+            };
+            let Some((start, key)) = found else {
+                self.levels.pop();
+                return Ok(());
+            };
+            previous = Some(start);
+            each(self, key)?;
+        }
     }
 
     /// The next key of the current object as it stands between its quotes, escapes and all; its
@@ -91,14 +124,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a string; borrowed unless it has escapes.
-    #[inline]
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Cow<'a, str>, Error> {
         self.require(b'"', Kind::String)?;
         self.scanner.string()
     }
 
     /// Reads a string, or `null` as `None`.
-    #[inline]
+    #[inline(always)]
     pub fn optional_string(&mut self) -> Result<Option<Cow<'a, str>>, Error> {
         self.check_place()?;
         match self.peek() {
@@ -109,19 +142,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a string that is a hash; stays where it is if something else is next.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&mut self) -> Option<Hash> {
         self.scanner.hash()
     }
 
     /// Reads a string that is a digest; stays where it is if something else is next.
-    #[inline]
+    #[inline(always)]
     pub fn digest(&mut self) -> Option<Digest> {
         self.scanner.digest()
     }
 
     /// Reads an integer between −(2⁵³−1) and 2⁵³−1.
-    #[inline]
+    #[inline(always)]
     pub fn integer(&mut self) -> Result<i64, Error> {
         self.check_place()?;
         match self.scanner.short_integer() {
@@ -141,6 +174,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads any one value and returns its exact text.
+    #[inline(always)]
     pub fn value(&mut self) -> Result<&'a [u8], Error> {
         self.check_place()?;
         let start = self.offset();
@@ -171,7 +205,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A value that starts with this byte must come next.
-    #[inline]
+    #[inline(always)]
     fn require(&self, first: u8, kind: Kind) -> Result<(), Error> {
         self.check_place()?;
         match self.peek() == Some(first) {
@@ -181,7 +215,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// There is only one value at the top level.
-    #[inline]
+    #[inline(always)]
     fn check_place(&self) -> Result<(), Error> {
         match self.is_done() {
             true => Err(self.trailing_data()),
@@ -189,7 +223,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_done(&self) -> bool {
         self.levels.depth() == 0 && self.offset() > 0 && !self.framed
     }

@@ -55,7 +55,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over exactly this text, or stays.
-    #[inline]
+    #[inline(always)]
     pub(super) fn skip_text(&mut self, text: &str) -> bool {
         let found = self.from(self.at).starts_with(text.as_bytes());
         self.at += if found { text.len() } else { 0 };
@@ -63,7 +63,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a string that is a hash, or stays.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hash(&mut self) -> Option<Hash> {
         let [b'"', hex @ .., b'"'] = self.from(self.at).first_chunk::<66>()? else {
             return None;
@@ -74,7 +74,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a string that is a digest, or stays.
-    #[inline]
+    #[inline(always)]
     pub(super) fn digest(&mut self) -> Option<Digest> {
         let text = self.from(self.at).first_chunk::<73>()?;
         let [hex @ .., b'"'] = text.strip_prefix(b"\"sha256:")?.first_chunk::<65>()? else {
@@ -86,9 +86,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value, inside `depth` containers.
+    #[inline]
     pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), Error> {
         match self.peek() {
             Some(b'"') => self.skip_string().map(drop),
+            _ => self.skip_other_value(depth),
+        }
+    }
+
+    /// Any value but a string.
+    fn skip_other_value(&mut self, depth: usize) -> Result<(), Error> {
+        match self.peek() {
             Some(b'{') => self.skip_object(depth),
             Some(b'[') => self.skip_array(depth),
             Some(b'-' | b'0'..=b'9') => self.skip_number(),
@@ -164,6 +172,25 @@ impl<'a> Scanner<'a> {
         Ok(Some(key))
     }
 
+    /// Up to the value of the next member if its key is one of these, written as `"key":`. The others
+    /// before it are gone from them then, or all are.
+    #[inline]
+    pub(super) fn usual_key(
+        &mut self,
+        previous: Option<KeyStart>,
+        keys: &mut std::slice::Iter<'_, &'a str>,
+    ) -> Option<(KeyStart, &'a str)> {
+        let rest = match previous {
+            Some(_) => self.from(self.at).strip_prefix(b",")?,
+            None => self.from(self.at),
+        };
+        let key = keys.find(|key| begins_with(rest, key.as_bytes()))?;
+        let quote = self.bytes().len() - rest.len();
+        self.at = quote + key.len();
+        let name = key.get(1..key.len() - 2)?;
+        Some((KeyStart::MIN.saturating_add(quote), name))
+    }
+
     #[inline]
     fn check_order(&self, before: KeyStart, key: KeyStart) -> Result<(), Error> {
         match order::quoted_utf16(self.from(before.get()), self.from(key.get())) {
@@ -215,21 +242,31 @@ impl<'a> Scanner<'a> {
     }
 
     /// The string that is next, without its escapes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Error> {
         let start = self.at + 1;
-        let escaped = self.skip_string()?;
+        match self.skip_string()? {
+            false => Ok(Cow::Borrowed(
+                self.text.get(start..self.at - 1).unwrap_or_default(),
+            )),
+            true => self.unescaped(start),
+        }
+    }
+
+    /// The string with escapes that was just read.
+    #[inline(never)]
+    fn unescaped(&self, start: usize) -> Result<Cow<'a, str>, Error> {
         let span = Span {
             start,
             end: self.at - 1,
-            escaped,
+            escaped: true,
         };
         span.characters(self.text)
             .map_err(|(reason, at)| self.refuse(reason, at))
     }
 
     /// The string that is next; says whether it has escapes.
-    #[inline]
+    #[inline(always)]
     fn skip_string(&mut self) -> Result<bool, Error> {
         let end = plain_end(self.bytes(), self.at + 1);
         if self.bytes().get(end) != Some(&b'"') {
@@ -391,6 +428,26 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// What `starts_with` says. Keys are short: their first and last bytes, which overlap, are all of
+/// them, and are compared without a call.
+#[inline]
+fn begins_with(text: &[u8], key: &[u8]) -> bool {
+    let Some(text) = text.get(..key.len()) else {
+        return false;
+    };
+    match key.len() {
+        8..=16 => {
+            text.first_chunk::<8>() == key.first_chunk::<8>()
+                && text.last_chunk::<8>() == key.last_chunk::<8>()
+        }
+        17..=32 => {
+            text.first_chunk::<16>() == key.first_chunk::<16>()
+                && text.last_chunk::<16>() == key.last_chunk::<16>()
+        }
+        _ => text == key,
+    }
+}
+
 /// The length of the escape whose backslash was just before, if RFC 8785 would write it so.
 #[inline]
 fn canonical_escape_length(escape: &[u8]) -> Option<usize> {
@@ -413,9 +470,11 @@ fn canonical_escape_length(escape: &[u8]) -> Option<usize> {
 /// The value of the first digits, and how many there are; at most as many as the largest integer has.
 #[inline]
 fn leading_digits(text: &[u8]) -> (i64, usize) {
-    let mut value = 0;
-    let mut count = 0;
-    for byte in text.iter().take(MOST_INTEGER_DIGITS) {
+    let (mut value, mut count) = text.first_chunk().map_or((0, 0), first_digits);
+    if !matches!(text.get(count), Some(b'0'..=b'9')) {
+        return (value, count);
+    }
+    for byte in text.iter().take(MOST_INTEGER_DIGITS).skip(count) {
         let digit @ 0..=9 = byte.wrapping_sub(b'0') else {
             break;
         };
@@ -425,6 +484,23 @@ fn leading_digits(text: &[u8]) -> (i64, usize) {
     (value, count)
 }
 
+/// The value of the digits at the start of eight bytes, and how many there are.
+#[inline]
+fn first_digits(text: &[u8; 8]) -> (i64, usize) {
+    let digits = u64::from_le_bytes(*text) ^ (ONES * 0x30);
+    // A byte from 10 to 15 reaches 16 with six more; being below 16 before, none carries further.
+    let others = (digits | ((digits & (ONES * 0x0f)) + ONES * 6)) & (ONES * 0xf0);
+    let count = others.trailing_zeros() / 8;
+    // The first digit is in the lowest byte. What follows the digits goes; zeros come before them.
+    let digits = digits.checked_shl(64 - 8 * count).unwrap_or(0);
+    // Pairs, then fours, then all eight.
+    let pairs = (digits.wrapping_mul(10)).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100)).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let eight = (fours.wrapping_mul(10_000)).wrapping_add(fours >> 32) & 0xffff_ffff;
+    (eight as i64, count as usize)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
 const LARGEST_INTEGER: i64 = (1 << 53) - 1;
 /// 2⁵³ − 1 has sixteen digits.
 const MOST_INTEGER_DIGITS: usize = 16;

@@ -35,10 +35,10 @@ const FORMAT: &[Declared] = &[
     ("TOOL_CALL_ALLOWED", &[("call_id", Text), ("policy_ref", Text), ("approval_id", Text), ("action_digest", Text)], &[]),
     ("TOOL_CALL_DENIED", &[("call_id", Text), ("policy_ref", Text), ("approval_id", Text), ("reason_code", Text), ("reason", Text)], &["message"]),
     ("TOOL_CALL_EXECUTED", &[("call_id", Text), ("started_ms", Count), ("action_digest", Text)], &[]),
-    ("TOOL_RESULT", &[("call_id", Text), ("tool_name", Text), ("is_error", Flag), ("latency_ms", Count), ("content_bytes", Count)], &["content"]),
+    ("TOOL_RESULT", &[("call_id", Text), ("tool_name", Text), ("is_error", Flag), ("latency_ms", Count), ("content_bytes", Count), ("result_labels", Texts)], &["content"]),
     ("POLICY_DECISION", &[("call_id", Text), ("outcome", Text), ("verdict", Text), ("reason", Text), ("reason_code", Text), ("reason_codes", Texts), ("policy_ref", Text), ("policy_digest", Text), ("snapshot_hash", Text), ("constraints", Counters)], &[]),
-    ("APPROVAL_REQUESTED", &[("call_id", Text), ("approval_id", Text), ("channel", Text), ("plan_hash", Text), ("expires_unix_ms", Count)], &["approval_token"]),
-    ("APPROVAL_DECIDED", &[("call_id", Text), ("approval_id", Text), ("approved", Flag), ("decided_by", Text), ("plan_hash", Text), ("reason_code", Text)], &["approval_token", "edited_args", "message"]),
+    ("APPROVAL_REQUESTED", &[("call_id", Text), ("approval_id", Text), ("channel", Text), ("plan_hash", Text), ("expires_unix_ms", Count)], &["approval_token", "envelope"]),
+    ("APPROVAL_DECIDED", &[("call_id", Text), ("approval_id", Text), ("approved", Flag), ("decided_by", Text), ("plan_hash", Text), ("reason_code", Text)], &["approval_token", "edited_args", "message", "submission"]),
     ("MEMORY_READ", &[("memory_key", Text), ("memory_store", Text), ("bytes_read", Count)], &["content"]),
     ("MEMORY_WRITE", &[("memory_key", Text), ("memory_store", Text), ("bytes_written", Count)], &["content"]),
     ("HANDOFF_REQUESTED", &[("from_agent", Text), ("to_agent", Text), ("context_id", Text)], &["context"]),
@@ -93,6 +93,21 @@ fn the_event_types_are_those_of_the_format() {
         "SESSION_STARTED",
     ] {
         assert!(unknown.parse::<EventType>().is_err(), "{unknown}");
+    }
+}
+
+#[test]
+fn stored_keys_are_in_canonical_order() {
+    for event_type in EventType::ALL {
+        let keys = event_type.stored_keys();
+        let members = keys.iter().map(|key| format!("{key}0"));
+        let text = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+        let limits = Limits::event();
+        assert_eq!(
+            countersign_canon::jcs::check(text.as_bytes(), &limits),
+            Ok(())
+        );
+        assert!(keys.contains(&r#""sealed":"#), "{event_type}");
     }
 }
 

@@ -215,7 +215,7 @@ fn a_head_accepts_only_the_next_event() {
     let genesis = Head::GENESIS;
     let third = Head::after(2, hash);
     assert_eq!(genesis.accepts(0, None), Ok(()));
-    assert_eq!(third.accepts(3, Some(hash)), Ok(()));
+    assert_eq!(third.accepts(3, Some(&hash)), Ok(()));
     let broken = |seq, expected, found| {
         Err(LinkError::Broken {
             seq,
@@ -223,17 +223,17 @@ fn a_head_accepts_only_the_next_event() {
             found,
         })
     };
-    assert_eq!(genesis.accepts(0, Some(hash)), broken(0, None, Some(hash)));
+    assert_eq!(genesis.accepts(0, Some(&hash)), broken(0, None, Some(hash)));
     assert_eq!(
-        third.accepts(3, Some(other)),
+        third.accepts(3, Some(&other)),
         broken(3, Some(hash), Some(other))
     );
     assert_eq!(third.accepts(3, None), broken(3, Some(hash), None));
     let gap = |expected, found| Err(LinkError::Gap { expected, found });
     assert_eq!(genesis.accepts(1, None), gap(0, 1));
-    assert_eq!(third.accepts(4, Some(hash)), gap(3, 4));
+    assert_eq!(third.accepts(4, Some(&hash)), gap(3, 4));
     let reused = |found| Err(LinkError::Reused { expected: 3, found });
-    assert_eq!(third.accepts(2, Some(hash)), reused(2));
+    assert_eq!(third.accepts(2, Some(&hash)), reused(2));
     assert_eq!(third.accepts(0, None), reused(0));
 }
 

@@ -12,6 +12,7 @@ use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Refused};
+use crate::tools::Definition;
 
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
@@ -43,6 +44,7 @@ impl Session {
             tool,
             args,
             frame,
+            definition: None,
             objection: None,
             cancelled: Arc::new(AtomicBool::new(false)),
         };
@@ -60,12 +62,14 @@ impl Session {
             true => Some("TOOL_OF_ANOTHER_SERVER"),
             false => self.shelf.standing(&call.tool).objection(),
         };
+        let definition = self.shelf.definition(&call.tool);
+        call.definition = definition.map(Definition::digest);
         let cancelled = Arc::clone(&call.cancelled);
         self.asked.insert(
             call.id.clone(),
             Asked::Call(CallState::Deciding { cancelled }),
         );
-        Effect::Job(Job::Decide(Box::new(call)))
+        Effect::job(Job::Decide(Box::new(call)))
     }
 
     /// The engine has begun a call: now, and not before, it goes to the server.
@@ -182,7 +186,7 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
 }
 
 pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effect {
-    Effect::Job(Job::Settle {
+    Effect::job(Job::Settle {
         running,
         outcome,
         then,

@@ -139,7 +139,7 @@ impl Session {
             ..Delivery::default()
         };
         let entries = vec![entry];
-        vec![Effect::Job(Job::Record { entries, then })]
+        vec![Effect::job(Job::Record { entries, then })]
     }
 
     fn client_fault(&mut self, error: &FrameError) -> Effect {

@@ -158,7 +158,7 @@ impl Session {
             _ => return self.refuse_server(&frame, &id),
         };
         self.server_asked.insert(id.clone(), asked);
-        Effect::Job(Job::Record {
+        Effect::job(Job::Record {
             entries: vec![entry],
             then: Delivery {
                 to_client: Some(frame.into_bytes()),

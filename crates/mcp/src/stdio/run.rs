@@ -64,7 +64,7 @@ struct Loop {
     client_inbox: Gauge,
     server_inbox: Gauge,
     client_outbox: Gauge,
-    jobs: Sender<Job>,
+    jobs: Sender<Box<Job>>,
     /// Jobs that are not done.
     open_jobs: usize,
     client_closed: bool,
@@ -301,8 +301,8 @@ impl Loop {
 }
 
 /// A few threads that wait for the disk in the place of the loop.
-fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<Job>> {
-    let (jobs, queue) = channel::<Job>();
+fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<Box<Job>>> {
+    let (jobs, queue) = channel::<Box<Job>>();
     let queue = Arc::new(Mutex::new(queue));
     for _ in 0..WORKERS {
         let (gate, queue, events) = (Arc::clone(gate), Arc::clone(&queue), events.clone());
@@ -310,7 +310,7 @@ fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<
             loop {
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 match job {
-                    Ok(job) => send(&events, Event::Done(gate.run(job))),
+                    Ok(job) => send(&events, Event::Done(gate.run(*job))),
                     Err(_) => return,
                 }
             }

@@ -5,15 +5,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use countersign_approval::{DenyRule, Human};
 use countersign_canon::{Json, Limits};
-use countersign_engine::{Engine, Policies, SystemClock, UserPolicy};
+use countersign_engine::{Approvers, Engine, Origin, SystemClock};
 use countersign_event::{EventType, Line, Scope};
-use countersign_mcp::tools::{Book, Shelf};
+use countersign_mcp::tools::{Book, Definition, Shelf};
 use countersign_mcp::{Done, Effect, Gate, Job, Session, Settings};
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
+use countersign_policy::{Policies, UserPolicy};
 use countersign_store::{Filter, Folder, Options, Store};
 use countersign_verify::{Expectation, Selection, database::verify_database};
+use ed25519_dalek::SigningKey;
 
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -44,10 +47,22 @@ pub struct Scene {
 
 pub const TOOLS: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"deploy"},{"name":"secret"}"#;
 
-pub const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","permissions":{
-    "tools":{"read":{"side_effect":"read"},"write":{"side_effect":"mutate-local"},
-             "deploy":{"side_effect":"mutate-external","approval":"required"}},
-    "budgets":{"max_tool_calls":10000,"max_steps":10000,"max_wall_time_ms":10000000,"timeout_ms":1000,"max_output_bytes":2000}}}"#;
+/// `read` is pinned as it stands in [`TOOLS`]: only so it may run without a human.
+fn manifest() -> String {
+    let read = r#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
+    let digest = Definition::read(read.as_bytes()).unwrap().digest();
+    format!(
+        r#"{{"schema":"countersign/manifest/v1","permissions":{{
+    "tools":{{"read":{{"side_effect":"read","server":"toy","definition":"{digest}"}},
+             "write":{{"side_effect":"mutate-local"}},
+             "deploy":{{"side_effect":"mutate-external","approval":"required"}}}},
+    "budgets":{{"max_tool_calls":10000,"max_steps":10000,"max_wall_time_ms":10000000,"timeout_ms":1000,"max_output_bytes":2000}}}}}}"#
+    )
+}
+
+fn origin() -> Origin {
+    Origin::new("operator", "agent", std::path::Path::new("/")).unwrap()
+}
 
 impl Scene {
     pub fn new() -> Self {
@@ -57,7 +72,7 @@ impl Scene {
     pub fn with(settings: impl FnOnce(&mut Settings), policy: Option<UserPolicy>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
-        let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
+        let manifest = Manifest::partial(&json(&manifest())).unwrap();
         let mut policies = Policies::new(Capability::new(Some(manifest)).unwrap());
         if let Some(policy) = policy {
             policies = policies.with(policy);
@@ -68,7 +83,7 @@ impl Scene {
         settings(&mut chosen);
         let settings = chosen.clone();
         Self {
-            gate: Gate::new(Arc::clone(&engine), scope.clone(), "toy"),
+            gate: Gate::new(Arc::clone(&engine), scope.clone(), "toy", origin()),
             engine,
             scope,
             folder,
@@ -92,7 +107,12 @@ impl Scene {
     pub fn reconnect(&mut self) {
         self.connections += 1;
         self.scope = Scope::new("t", format!("s{}", self.connections)).unwrap();
-        self.gate = Gate::new(Arc::clone(&self.engine), self.scope.clone(), "toy");
+        self.gate = Gate::new(
+            Arc::clone(&self.engine),
+            self.scope.clone(),
+            "toy",
+            origin(),
+        );
         let shelf = Shelf::new(Book::new("toy"), Vec::new());
         self.session = Session::new(self.settings.clone(), shelf);
         self.client.clear();
@@ -143,7 +163,7 @@ impl Scene {
                 Effect::ToClient(bytes) => self.client.push(text(bytes)),
                 Effect::ToServer(outbound) => self.receive(outbound.into_bytes()),
                 Effect::Job(job) => {
-                    self.jobs.push_back(job);
+                    self.jobs.push_back(*job);
                     if !self.hold_jobs {
                         self.run_jobs();
                     }
@@ -195,6 +215,15 @@ impl Scene {
 
     pub fn call(&mut self, id: &str, tool: &str, args: &str) -> Vec<String> {
         self.send(call(id, tool, args))
+    }
+
+    /// Somebody is registered who may approve.
+    pub fn register_approver(&self) {
+        let mut approvers = Approvers::default();
+        let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+        approvers.add(Human::new("dana").unwrap(), &key).unwrap();
+        approvers.require(1, DenyRule::Veto).unwrap();
+        approvers.save(self.folder.path()).unwrap();
     }
 
     pub fn terminate(&self) {

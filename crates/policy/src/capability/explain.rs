@@ -1,5 +1,7 @@
 //! Why a rule spoke, in words and numbers.
 
+use std::collections::BTreeMap;
+
 use countersign_canon::Json;
 
 use crate::facts::Facts;
@@ -21,23 +23,42 @@ pub struct Explanation {
     pub change: String,
 }
 
+/// Where the rules stand in their file.
+pub(super) struct Places {
+    file: String,
+    lines: BTreeMap<String, usize>,
+}
+
+impl Places {
+    /// A rule stands where it is first named in an answer.
+    pub(super) fn of(rules: &Source) -> Self {
+        let mut lines = BTreeMap::new();
+        for (at, line) in rules.text.lines().enumerate() {
+            let rule = line
+                .split_once("answer(\"")
+                .and_then(|(_, rest)| rest.split_once('"'));
+            if let Some((rule, _)) = rule {
+                lines.entry(rule.to_owned()).or_insert(at + 1);
+            }
+        }
+        Self {
+            file: rules.name.clone(),
+            lines,
+        }
+    }
+}
+
 impl Explanation {
     pub(super) fn new(
         rule: &str,
         facts: &Facts,
         manifest: Option<&Manifest>,
-        rules: &Source,
+        places: &Places,
     ) -> Self {
-        let marker = format!("answer(\"{rule}\"");
-        let line = rules
-            .text
-            .lines()
-            .position(|line| line.contains(&marker))
-            .map_or(0, |at| at + 1);
         Self {
             rule: rule.to_owned(),
-            file: rules.name.clone(),
-            line,
+            file: places.file.clone(),
+            line: places.lines.get(rule).copied().unwrap_or(0),
             facts: relevant(rule, facts, manifest),
             change: change(rule, facts),
         }
@@ -53,7 +74,7 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
     let mut members = vec![("tool", Json::from(facts.tool.as_str()))];
     match rule {
         "egress" => members.extend([
-            ("hosts", texts(&facts.hosts)),
+            ("hosts", texts(&facts.host_names())),
             ("hosts_clear", Json::from(facts.hosts_clear)),
         ]),
         "budget" => members.extend([
@@ -77,12 +98,16 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
             ("tainted", Json::from(state.tainted)),
             ("sanitized", Json::from(state.sanitized)),
         ]),
+        "clearance" => members.push(("uncleared", texts(&facts.uncleared))),
         "exec" => members.extend([
             ("programs", texts(&facts.programs)),
             ("command_clear", Json::from(facts.command_clear)),
         ]),
         "path" => members.push(("paths_outside", texts(&facts.paths_outside))),
-        "side-effect" => members.push(("side_effect", Json::from(facts.side_effect.as_str()))),
+        "side-effect" => {
+            members.push(("side_effect", Json::from(facts.side_effect.as_str())));
+            members.extend(facts.doubt.as_deref().map(|why| ("doubt", Json::from(why))));
+        }
         _ => {}
     }
     Json::object(members)
@@ -105,11 +130,15 @@ fn change(rule: &str, facts: &Facts) -> String {
         }
         "egress" => format!(
             "list {} under permissions.net.domains",
-            facts.hosts.join(", ")
+            facts.host_names().join(", ")
         ),
         "budget" => "start a new session, or raise the limit in permissions.budgets".to_owned(),
         "loop" => "make another call; polling tools can be exempted in `loops`".to_owned(),
         "taint" => "sanitise the content and name its key, or ask a human".to_owned(),
+        "clearance" => format!(
+            "raise the clearance of `{tool}` to cover {}, or start a new session",
+            facts.uncleared.join(", ")
+        ),
         "exec" if !facts.command_clear => {
             "write a plain command whose programs and arguments can be told".to_owned()
         }
@@ -119,6 +148,9 @@ fn change(rule: &str, facts: &Facts) -> String {
         ),
         "path" => "stay inside the roots of permissions.fs".to_owned(),
         "approval" => "a human approves the call".to_owned(),
+        "side-effect" if facts.doubt.is_some() => {
+            "make a call that certainly only reads, or a human approves the call".to_owned()
+        }
         "side-effect" => {
             format!("declare the side effect of `{tool}`, or a human approves the call")
         }

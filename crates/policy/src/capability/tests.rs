@@ -16,6 +16,7 @@ fn calm() -> State {
         loop_violation: String::new(),
         tainted: false,
         sanitized: false,
+        labels: Vec::new(),
     }
 }
 

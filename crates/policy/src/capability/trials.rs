@@ -4,6 +4,7 @@ use regorus::Value;
 
 use crate::facts::{Facts, State};
 use crate::manifest::{Approval, Manifest, SideEffect};
+use crate::matcher::Host;
 
 /// Every rule, on both sides of its edge, with names that the manifest knows and names that it does
 /// not.
@@ -59,7 +60,7 @@ fn facts(
         names: vec![name.to_owned()],
         network: bit(0),
         hosts: if bit(1) {
-            vec![host.to_owned()]
+            Host::from_argument(host).into_iter().collect()
         } else {
             Vec::new()
         },
@@ -76,6 +77,11 @@ fn facts(
         } else {
             Vec::new()
         },
+        uncleared: if bit(7) && bit(2) {
+            vec!["secret".to_owned()]
+        } else {
+            Vec::new()
+        },
         sink: bit(6),
         taint_holds: bit(1),
         side_effect: if bit(3) {
@@ -83,6 +89,7 @@ fn facts(
         } else {
             SideEffect::Unknown
         },
+        doubt: None,
         irreversible: false,
         approval: Approval::Unstated,
         state: State {
@@ -97,6 +104,7 @@ fn facts(
             },
             tainted: bit(0) || bit(6),
             sanitized: bit(4),
+            labels: Vec::new(),
         },
     }
 }

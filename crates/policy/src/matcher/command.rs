@@ -15,6 +15,8 @@ mod programs;
 
 pub use patterns::{ArgPatternError, ArgPatterns};
 
+pub(in crate::matcher) use arguments::Given;
+
 use std::collections::BTreeSet;
 
 use countersign_canon::Json;

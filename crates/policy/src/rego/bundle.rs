@@ -101,6 +101,11 @@ impl Bundle {
         })
     }
 
+    /// The parts of the input that the policies look at by name, as in `action.tool`.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.syntax.inputs.iter().map(String::as_str)
+    }
+
     /// Over the files, the data and the answering rule.
     pub fn digest(&self) -> Digest {
         self.digest

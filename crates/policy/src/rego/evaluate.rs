@@ -105,6 +105,11 @@ impl Bundle {
         Ok(())
     }
 
+    /// From now on the interpreter answers.
+    pub fn dismiss_machine(&mut self) {
+        self.program = None;
+    }
+
     /// Who answers.
     pub fn machine(&self) -> Machine {
         match (&self.program, self.demoted.load(Ordering::Acquire)) {

@@ -9,6 +9,8 @@ use countersign_canon::{Json, Limits, Numbers};
 pub(super) struct Syntax {
     /// Every function that is called, by its full name.
     pub(super) calls: BTreeSet<String>,
+    /// Every part of the input that is looked at by name, as in `action.tool`.
+    pub(super) inputs: BTreeSet<String>,
     /// Constructs that the virtual machine is known to get wrong, or that we do not trust it with.
     pub(super) doubtful: BTreeSet<&'static str>,
 }
@@ -37,6 +39,7 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
         let rules = policy.get("ast")?.get("rules")?;
         syntax.visit(rules);
     }
+    syntax.keep_longest_inputs();
     Some(syntax)
 }
 
@@ -63,6 +66,11 @@ impl Syntax {
                 }
                 self.calls.extend(called);
             }
+            "RefDot" => {
+                let path = dotted(value);
+                let of_input = path.as_deref().and_then(|path| path.strip_prefix("input."));
+                self.inputs.extend(of_input.map(str::to_owned));
+            }
             // `every` with a body that is undefined was seen to hold in the machine.
             "Every" => {
                 self.doubtful.insert("every");
@@ -81,6 +89,15 @@ impl Syntax {
             "head" => self.notice_head(value),
             _ => {}
         }
+    }
+
+    /// `input.a.b` also shows as `input.a`.
+    fn keep_longest_inputs(&mut self) {
+        let all = self.inputs.clone();
+        self.inputs.retain(|path| {
+            let longer = format!("{path}.");
+            !all.iter().any(|other| other.starts_with(&longer))
+        });
     }
 
     /// Rules with a path for a name (`a.b := 1`) are read wrongly as a whole document.
@@ -102,7 +119,10 @@ fn path(node: &Json) -> Option<String> {
     if let Some(var) = node.get("Var") {
         return var.get("value")?.as_str().map(str::to_owned);
     }
-    let dot = node.get("RefDot")?;
+    dotted(node.get("RefDot")?)
+}
+
+fn dotted(dot: &Json) -> Option<String> {
     let field = dot.get("field")?.as_array()?.last()?.as_str()?;
     Some(format!("{}.{field}", path(dot.get("refr")?)?))
 }

@@ -110,6 +110,12 @@ impl Snapshot {
         let is_error = result.is_error.unwrap_or(false);
 
         self.take_in(Label::ToolOutput, origin(call.as_ref(), result), seq);
+        if self
+            .labels
+            .add(result.result_labels.as_deref().unwrap_or_default())
+        {
+            self.progress.changed(seq);
+        }
         self.last.tool_was_error = is_error;
         let outcome = if is_error {
             Outcome::Error
@@ -172,6 +178,7 @@ impl Snapshot {
 
     fn close(&mut self) {
         self.taint = Default::default();
+        self.labels = Default::default();
         self.sanitized_keys = Default::default();
         self.closed = true;
     }

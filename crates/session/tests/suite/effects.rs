@@ -1,6 +1,6 @@
 //! What each event does to a snapshot.
 
-use countersign_canon::Json;
+use countersign_canon::{Json, Limits};
 use countersign_event::{EventType, Payload};
 use countersign_session::{Fact, FactError, Label, LoopRules, Name, Snapshot, Taint, Terms, Trust};
 
@@ -19,7 +19,8 @@ const OVER: &str = "TERMINATION";
 
 /// The value at this place in the snapshot after these events, as JCS text.
 fn check(events: &[(&str, &str)], place: &str, expect: &str) {
-    let mut found = fold(events).to_json();
+    let text = fold(events).to_bytes();
+    let mut found = Json::admit(&text, &Limits::event()).unwrap();
     for member in place.split('/') {
         found = match member.parse::<usize>() {
             Ok(index) => found.as_array().unwrap()[index].clone(),
@@ -446,11 +447,11 @@ fn policies_see_a_flat_object() {
     };
     see(
         &|_| false,
-        r#"{"is_tainted":true,"loop_violation":"LOOP_IDENTICAL_CALL","model_calls_consumed":1,"sanitized_keys":["k1","k2"],"steps_consumed":3,"tool_calls_consumed":2,"wall_time_ms":5000}"#,
+        r#"{"is_tainted":true,"labels":[],"loop_violation":"LOOP_IDENTICAL_CALL","model_calls_consumed":1,"sanitized_keys":["k1","k2"],"steps_consumed":3,"tool_calls_consumed":2,"wall_time_ms":5000}"#,
     );
     see(
         &|tool| tool == "a",
-        r#"{"is_tainted":false,"loop_violation":"LOOP_IDENTICAL_CALL","model_calls_consumed":1,"sanitized_keys":["k1","k2"],"steps_consumed":3,"tool_calls_consumed":2,"wall_time_ms":5000}"#,
+        r#"{"is_tainted":false,"labels":[],"loop_violation":"LOOP_IDENTICAL_CALL","model_calls_consumed":1,"sanitized_keys":["k1","k2"],"steps_consumed":3,"tool_calls_consumed":2,"wall_time_ms":5000}"#,
     );
     let none = Snapshot::default().view(
         None,
@@ -460,4 +461,25 @@ fn policies_see_a_flat_object() {
         },
     );
     assert_eq!(none.to_json().get("loop_violation"), Some(&Json::from("")));
+}
+
+#[test]
+fn labels_of_results_stay_until_the_end() {
+    let labelled = |labels: &str| format!(r#"{{"call_id":"c","result_labels":[{labels}]}}"#);
+    let (one, two) = (labelled(r#""secret","internal""#), labelled(r#""secret""#));
+    let events = [(RESULT, one.as_str()), (RESULT, two.as_str())];
+    check(&events, "labels", r#"["internal","secret"]"#);
+    check(&[events[0], (OVER, "{}")], "labels", "[]");
+}
+
+#[test]
+fn labels_beyond_the_limit_are_one_that_nothing_covers() {
+    let many: Vec<String> = (0..70).map(|number| format!(r#""l{number:02}""#)).collect();
+    let result = format!(r#"{{"result_labels":[{}]}}"#, many.join(","));
+    let kept: Vec<String> = fold(&[(RESULT, &result), (RESULT, &result)])
+        .labels()
+        .map(|label| label.as_str().to_owned())
+        .collect();
+    assert_eq!(kept.len(), 65);
+    assert!(kept.contains(&"(more labels)".to_owned()) && kept.contains(&"l63".to_owned()));
 }

@@ -5,32 +5,52 @@ use countersign_canon::Json;
 use super::line::Word;
 use super::{Invocation, Unclear, nested};
 
-pub(super) fn read(args: &Json) -> Result<Vec<Invocation>, Unclear> {
-    check_surroundings(args)?;
-    let mut named = NAMES.iter().filter_map(|name| args.get(name));
-    let command = named.next().ok_or(Unclear::Missing)?;
-    if named.next().is_some() {
-        return Err(Unclear::Several);
-    }
-    let rest = args.get("args").map(words).transpose()?;
-    match (command, rest) {
-        (Json::String(binary), rest) if args.get("bin").is_some() => {
-            nested::words(with(binary, rest.unwrap_or_default())?)
+/// A command as it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::matcher) enum Given<'a> {
+    /// A shell line.
+    Line(&'a str),
+    /// A program and its arguments.
+    Words(Vec<String>),
+}
+
+impl<'a> Given<'a> {
+    pub(in crate::matcher) fn of(args: &'a Json) -> Result<Self, Unclear> {
+        check_surroundings(args)?;
+        let mut named = NAMES.iter().filter_map(|name| args.get(name));
+        let command = named.next().ok_or(Unclear::Missing)?;
+        if named.next().is_some() {
+            return Err(Unclear::Several);
         }
-        (Json::String(line), None) => nested::line(line),
-        (Json::String(binary), Some(rest)) => beside(binary, rest),
-        (Json::Array(_), None) if args.get("bin").is_none() => nested::words(words(command)?),
-        (Json::Array(_), Some(_)) => Err(Unclear::Several),
-        _ => Err(Unclear::NotText),
+        let rest = args.get("args").map(words).transpose()?;
+        match (command, rest) {
+            (Json::String(binary), rest) if args.get("bin").is_some() => {
+                with(binary, rest.unwrap_or_default()).map(Self::Words)
+            }
+            (Json::String(line), None) => Ok(Self::Line(line)),
+            (Json::String(binary), Some(rest)) => beside(binary, rest).map(Self::Words),
+            (Json::Array(_), None) if args.get("bin").is_none() => words(command).map(Self::Words),
+            (Json::Array(_), Some(_)) => Err(Unclear::Several),
+            _ => Err(Unclear::NotText),
+        }
+    }
+}
+
+pub(super) fn read(args: &Json) -> Result<Vec<Invocation>, Unclear> {
+    match Given::of(args)? {
+        Given::Line(line) => nested::line(line),
+        Given::Words(words) => {
+            nested::words(words.iter().map(|word| Word::literal(word)).collect())
+        }
     }
 }
 
 /// `command` next to `args`: some tools run the words as they are, some hand them to a shell.
 /// FAIL-CLOSED: both have to give the same words.
-fn beside(binary: &str, rest: Vec<Word>) -> Result<Vec<Invocation>, Unclear> {
+fn beside(binary: &str, rest: Vec<String>) -> Result<Vec<String>, Unclear> {
     let words = with(binary, rest)?;
-    match words.iter().all(|word| is_plain(&word.text)) {
-        true => nested::words(words),
+    match words.iter().all(|word| is_plain(word)) {
+        true => Ok(words),
         false => Err(Unclear::Syntax),
     }
 }
@@ -50,24 +70,24 @@ fn check_surroundings(args: &Json) -> Result<(), Unclear> {
     }
 }
 
-fn with(binary: &str, rest: Vec<Word>) -> Result<Vec<Word>, Unclear> {
+fn with(binary: &str, rest: Vec<String>) -> Result<Vec<String>, Unclear> {
     let mut words = vec![word(binary)?];
     words.extend(rest);
     Ok(words)
 }
 
-fn words(list: &Json) -> Result<Vec<Word>, Unclear> {
+fn words(list: &Json) -> Result<Vec<String>, Unclear> {
     let list = list.as_array().ok_or(Unclear::NotText)?;
     list.iter()
         .map(|element| word(element.as_str().ok_or(Unclear::NotText)?))
         .collect()
 }
 
-fn word(text: &str) -> Result<Word, Unclear> {
+fn word(text: &str) -> Result<String, Unclear> {
     match text {
         _ if text.len() > nested::LONGEST => Err(Unclear::TooLong),
         _ if text.contains('\0') => Err(Unclear::Character),
-        _ => Ok(Word::literal(text)),
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -1,0 +1,160 @@
+//! Approvals: asking people, counting what they say, and the one use of what they approved.
+
+use std::path::Path;
+
+use countersign_approval::audit::{About, Entry, Outcome};
+use countersign_approval::{
+    ApprovalId, Arguments, Class, Clocks, Context, Draft, Envelope, ExecuteBy, Fingerprints, Nonce,
+    Plan, Scope, Situation, State, Subject, SubjectKind, Tool, ToolCall, ToolCallId, Trust, UnixMs,
+    WorkItemId,
+};
+use countersign_canon::{Digest, Json};
+use countersign_display::{Rendering, View};
+use countersign_event::payload::{ApprovalRequested, Payload};
+use countersign_event::{EventType, Line};
+use countersign_policy::Policies;
+use countersign_policy::capability::Judgement;
+use countersign_store::{Approval, Change, Reader, Stored};
+
+use crate::hot::Hot;
+use crate::origin::workspace;
+use crate::refusal::Fault;
+use crate::{Approvers, Proposal};
+
+mod ask;
+mod redeem;
+mod sweep;
+mod vote;
+
+pub use ask::Unaskable;
+pub(crate) use ask::{Question, ask};
+pub use redeem::Redeemed;
+pub(crate) use redeem::{ApprovalStep, Used};
+pub use vote::{NotCounted, Voted};
+
+/// How long people have, and how far their clocks may be off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalTimes {
+    /// How long people may decide; `None` as long as it takes.
+    pub decide_within_ms: Option<u64>,
+    /// How long an approved action may wait for its start.
+    pub execute_within_ms: u64,
+    /// How far an approver's clock may be off.
+    pub skew_ms: u64,
+}
+
+impl Default for ApprovalTimes {
+    fn default() -> Self {
+        Self {
+            decide_within_ms: Some(HOUR_MS),
+            execute_within_ms: HOUR_MS,
+            skew_ms: countersign_approval::DEFAULT_SKEW_MS,
+        }
+    }
+}
+
+/// A request for approval as it stands.
+pub struct Standing {
+    /// Where it is in its life, and its clocks.
+    pub row: Approval,
+    /// What it is about.
+    pub envelope: Envelope,
+    /// What people see of it.
+    pub rendering: Rendering,
+}
+
+/// A request, read back from the event that asked for it.
+pub(crate) fn standing(row: Approval, reader: &Reader) -> Result<Standing, Fault> {
+    let event = reader
+        .event(&row.scope, row.seq)?
+        .ok_or_else(|| history("the event that asked is gone"))?;
+    let payload = reader.open_payload(&event)?;
+    let text = payload
+        .get("envelope")
+        .and_then(Json::as_str)
+        .ok_or_else(|| history("the event that asked has no envelope"))?;
+    let envelope = Envelope::read(text.as_bytes()).map_err(|error| history(&error.to_string()))?;
+    // SECURITY: the row names the envelope; it does not get to name another one.
+    if envelope.id() != row.id
+        || envelope.nonce() != row.nonce
+        || envelope.plan().hash() != row.plan_hash
+    {
+        return Err(history(
+            "the stored approval is not the one that was asked for",
+        ));
+    }
+    let rendering = rendering(&envelope)?;
+    Ok(Standing {
+        row,
+        envelope,
+        rendering,
+    })
+}
+
+/// What people see: the very bytes that the plan hash covers.
+pub(crate) fn rendering(envelope: &Envelope) -> Result<Rendering, Fault> {
+    let payload = envelope.plan().payload().to_sorted_ascii();
+    Rendering::of(&payload, View::Full).map_err(|error| history(&error.to_string()))
+}
+
+/// The context as it is now. What only a door knows, it brings.
+pub(crate) fn context(
+    envelope: &Envelope,
+    policies: &Policies,
+    tools: Option<Vec<(Tool, Class)>>,
+) -> Context {
+    let mut context = envelope.plan().context();
+    context.scope.workspace = match context.scope.workspace.identity {
+        Some(_) => workspace(Path::new(&context.scope.workspace.root)),
+        None => context.scope.workspace,
+    };
+    context.policy = policies.digest();
+    if let Some(tools) = tools {
+        context.tools = tools;
+    }
+    context
+}
+
+/// The fingerprints of these things as they are now.
+pub(crate) fn fingerprints<'s>(subjects: impl Iterator<Item = &'s Subject>) -> Fingerprints {
+    subjects.fold(Fingerprints::default(), |all, subject| {
+        all.with(subject.clone(), fingerprint(subject))
+    })
+}
+
+fn fingerprint(subject: &Subject) -> Option<String> {
+    match subject.kind {
+        SubjectKind::File => {
+            let content = std::fs::read(&subject.name).ok()?;
+            Some(Digest::of(&content).to_string())
+        }
+        SubjectKind::GitHead => git_head(Path::new(&subject.name)),
+        SubjectKind::Resource => None,
+    }
+}
+
+/// The commit that a working copy is at, without asking git: its files are enough.
+fn git_head(folder: &Path) -> Option<String> {
+    let git = folder.join(".git");
+    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+    match head.trim().strip_prefix("ref: ") {
+        None => Some(head.trim().to_owned()),
+        Some(name) => {
+            let loose = std::fs::read_to_string(git.join(name)).ok();
+            let packed = || {
+                let packed = std::fs::read_to_string(git.join("packed-refs")).ok()?;
+                let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+                lines
+                    .find(|(_, found)| *found == name)
+                    .map(|(commit, _)| commit.to_owned())
+            };
+            loose.map(|commit| commit.trim().to_owned()).or_else(packed)
+        }
+    }
+}
+
+pub(crate) fn history(problem: &str) -> Fault {
+    Fault::History(problem.to_owned())
+}
+
+const HOUR_MS: u64 = 3_600_000;

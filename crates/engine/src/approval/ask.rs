@@ -1,0 +1,157 @@
+//! Asking: the envelope is made and stored before anybody sees anything.
+
+use super::*;
+use crate::ApprovalTimes;
+
+/// Why nobody can be asked about an action. It stays held, and nothing runs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unaskable {
+    /// There is nobody who could approve.
+    #[error("approval_unavailable: no approver is registered")]
+    Nobody,
+    /// The list of approvers cannot be used.
+    #[error("approval_unavailable: {0}")]
+    Approvers(String),
+    /// The action cannot be put into an envelope.
+    #[error("approval_unavailable: {0}")]
+    Plan(String),
+    /// The system gave no randomness.
+    #[error("approval_unavailable: the system gave no randomness")]
+    Randomness,
+}
+
+/// What goes with the event that asks.
+pub(crate) struct Asked {
+    pub(crate) envelope: Envelope,
+    pub(crate) payload: Payload,
+    pub(crate) change: Change,
+}
+
+/// Everything that an envelope is made from.
+pub(crate) struct Question<'a> {
+    pub(crate) proposal: &'a Proposal<'a>,
+    pub(crate) judgement: &'a Judgement,
+    pub(crate) hot: &'a Hot,
+    pub(crate) policies: &'a Policies,
+    pub(crate) folder: &'a Path,
+    pub(crate) times: ApprovalTimes,
+    pub(crate) now: UnixMs,
+}
+
+/// Makes the envelope of an action that needs a human.
+pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
+    let approvers = Approvers::load(question.folder)
+        .map_err(|error| Unaskable::Approvers(error.to_string()))?;
+    let quorum = approvers.quorum().ok_or(Unaskable::Nobody)?;
+    let times = question.times;
+    let decide_by = times.decide_within_ms.map(|ms| question.now.plus(ms));
+    let clocks = Clocks::new(
+        question.now,
+        decide_by,
+        ExecuteBy::Within(times.execute_within_ms),
+    )
+    .map_err(plan_error)?;
+    let envelope = Envelope::create(Draft {
+        id: ApprovalId::from_random(random()?),
+        nonce: Nonce::from_random(random()?),
+        plan: plan(question)?,
+        clocks,
+        quorum,
+        lineage: question.proposal.origin.lineage.clone(),
+        parent_action: None,
+        supersedes: None,
+        agent_says: None,
+    })
+    .map_err(plan_error)?;
+    let mut entry = Entry::new(question.now, Outcome::Requested);
+    entry.about = Some(About::envelope(&envelope));
+    entry.actor = Some(envelope.lineage().requester().to_string());
+    Ok(Asked {
+        payload: requested(question.proposal, &envelope),
+        change: Change::request(&envelope, entry, question.now),
+        envelope,
+    })
+}
+
+fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
+    let proposal = question.proposal;
+    let work_item = match &proposal.origin.work_item {
+        Some(work_item) => work_item.clone(),
+        None => WorkItemId::new(proposal.scope.session.as_str()).map_err(plan_error)?,
+    };
+    let scope = Scope {
+        chain: proposal.scope.clone(),
+        work_item,
+        workspace: proposal.origin.workspace.clone(),
+        toolset_mode: proposal.origin.toolset_mode.clone(),
+        agent_name: proposal.origin.agent_name.clone(),
+        trust: trust(question),
+    };
+    let call = ToolCall {
+        id: ToolCallId::new(proposal.call_id.as_str()).map_err(plan_error)?,
+        tool: tool(proposal),
+        args: Arguments::new(proposal.args.clone()).map_err(plan_error)?,
+        class: class(proposal, question.judgement, question.policies),
+    };
+    let seen = fingerprints(proposal.preconditions.iter());
+    Plan::new(scope, vec![call], question.policies.digest(), seen).map_err(plan_error)
+}
+
+pub(crate) fn tool(proposal: &Proposal<'_>) -> Tool {
+    Tool {
+        server: proposal.server.clone(),
+        name: proposal.tool_name.clone(),
+        definition: proposal.definition,
+    }
+}
+
+pub(crate) fn class(proposal: &Proposal<'_>, judgement: &Judgement, policies: &Policies) -> Class {
+    let manifest = policies.capability().manifest();
+    let tool = manifest.and_then(|manifest| manifest.tool(&proposal.tool_name));
+    let effect = tool.and_then(|tool| tool.side_effect.as_str().parse().ok());
+    Class {
+        effect: effect.unwrap_or(Class::UNKNOWN.effect),
+        irreversible: judgement.irreversible,
+    }
+}
+
+/// Content from outside that steers the agent counts most.
+fn trust(question: &Question<'_>) -> Trust {
+    let manifest = question.policies.capability().manifest();
+    let trusted = |tool: &str| {
+        manifest
+            .and_then(|manifest| manifest.tool(tool))
+            .is_some_and(|tool| tool.trusted_output)
+    };
+    let snapshot = &question.hot.snapshot;
+    let handed = match snapshot.trust_for(&trusted) {
+        countersign_session::Trust::Full => Trust::Full,
+        countersign_session::Trust::Reduced => Trust::Reduced,
+    };
+    match snapshot.is_tainted_for(&trusted) {
+        true => handed.after_outside_content(),
+        false => handed,
+    }
+}
+
+fn requested(proposal: &Proposal<'_>, envelope: &Envelope) -> Payload {
+    let text = String::from_utf8_lossy(&envelope.to_text()).into_owned();
+    Payload::ApprovalRequested(ApprovalRequested {
+        call_id: Some(proposal.call_id.clone()),
+        approval_id: Some(envelope.id().to_string()),
+        plan_hash: Some(envelope.plan().hash().to_string()),
+        expires_unix_ms: envelope.clocks().decide_by().map(UnixMs::get),
+        envelope: Some(Json::from(text)),
+        ..ApprovalRequested::default()
+    })
+}
+
+fn random() -> Result<[u8; 16], Unaskable> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Unaskable::Randomness)?;
+    Ok(bytes)
+}
+
+fn plan_error(error: impl ToString) -> Unaskable {
+    Unaskable::Plan(error.to_string())
+}

@@ -1,0 +1,232 @@
+//! The one use of an approval.
+
+use countersign_approval::{Granted, Refusal, Resolved, ToolCall, Verified, verify_execution};
+use countersign_event::payload::ToolCallAllowed;
+use std::time::Duration;
+
+use super::vote::{ATTEMPTS, is_race};
+use super::*;
+use crate::{Engine, Permit};
+
+/// What asking for the use of an approval gives.
+#[derive(Debug)]
+#[must_use]
+pub enum Redeemed {
+    /// The action may run, once, with these bytes.
+    Permit(Permit),
+    /// It may not, and this is why.
+    Refused(Refusal),
+    /// Something failed; nothing may run.
+    Failed(crate::Refusal),
+}
+
+impl Engine {
+    /// Takes the one use of an approval: checks everything again, consumes it, and permits the bytes
+    /// that `encode` makes of the *stored* arguments. `tool` is the tool that would be reached now.
+    pub fn redeem(
+        &self,
+        id: ApprovalId,
+        tool: Option<&Tool>,
+        encode: &dyn Fn(&ToolCall) -> Vec<u8>,
+    ) -> Redeemed {
+        let mut overtaken = 0;
+        for _ in 0..ATTEMPTS {
+            match self.try_redeem(id, tool, encode) {
+                Ok(permit) => return Redeemed::Permit(permit),
+                Err(Fault::Store(error)) if is_race(&error) => {}
+                // Another use is on its way to the disk: what became of it can be read soon.
+                Err(Fault::Store(error)) if is_misplaced(&error) && overtaken < PATIENCE => {
+                    overtaken += 1;
+                    std::thread::sleep(Duration::from_millis(overtaken));
+                }
+                Err(Fault::Store(error)) if is_misplaced(&error) => {
+                    return Redeemed::Refused(Refusal::Replayed(State::Consumed));
+                }
+                Err(Fault::Approval(refusal)) => return Redeemed::Refused(refusal),
+                Err(fault) => return Redeemed::Failed(fault.into()),
+            }
+        }
+        Redeemed::Failed(history("others use the approval too fast").into())
+    }
+
+    fn try_redeem(
+        &self,
+        id: ApprovalId,
+        tool: Option<&Tool>,
+        encode: &dyn Fn(&ToolCall) -> Vec<u8>,
+    ) -> Result<Permit, Fault> {
+        let row = self.store().reader().approval(id)?;
+        let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
+        let standing = standing(row, self.store().reader())?;
+        let now = self.now()?;
+        match self.executable(tool, &standing, now) {
+            Ok(verified) => self.consume(verified, encode, &standing, now),
+            Err(Fault::Approval(refusal)) => {
+                let mut entry = Entry::new(now, refusal.outcome());
+                entry.about = Some(About::envelope(&standing.envelope));
+                entry.detail = Some(refusal.to_string());
+                self.note(&standing, entry, &refusal, now)?;
+                Err(Fault::Approval(refusal))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn executable(
+        &self,
+        tool: Option<&Tool>,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<Verified, Fault> {
+        let envelope = &standing.envelope;
+        let approvers = self.approver_list()?;
+        let granted = self.granted(standing, &approvers)?;
+        let quorum = approvers.quorum();
+        let quorum = quorum
+            .as_ref()
+            .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
+        let tools = tool.map(|tool| {
+            let calls = envelope.plan().calls().iter();
+            calls.map(|call| (tool.clone(), call.class)).collect()
+        });
+        let seen = fingerprints(
+            envelope
+                .plan()
+                .preconditions()
+                .iter()
+                .map(|(subject, _)| subject),
+        );
+        let situation = Situation {
+            state: standing.row.state,
+            context: &context(envelope, &self.policies(), tools),
+            fingerprints: &seen,
+            quorum,
+            display: standing.rendering.display_sha256(),
+            now,
+            skew_ms: self.times().skew_ms,
+        };
+        let keys = approvers
+            .keyring()
+            .map_err(|error| history(&error.to_string()))?;
+        verify_execution(&granted, envelope, &keys, &situation).map_err(Fault::Approval)
+    }
+
+    /// The proof that enough people approved, from what they signed.
+    fn granted(&self, standing: &Standing, approvers: &Approvers) -> Result<Granted, Fault> {
+        let refused = || {
+            Fault::Approval(match standing.row.state {
+                State::Pending => Refusal::NotApproved,
+                State::Denied => Refusal::Denied,
+                State::Expired => Refusal::Expired,
+                State::ExpiredUnused => Refusal::ExpiredUnused,
+                State::Cancelled => Refusal::Cancelled,
+                State::Superseded => Refusal::Superseded,
+                State::Approved => Refusal::ConfigurationChanged,
+                used => Refusal::Replayed(used),
+            })
+        };
+        match self.ballot(standing, approvers)?.into_resolved() {
+            Some(Resolved::Granted(granted)) => Ok(granted),
+            Some(Resolved::Refused(_)) | None => Err(refused()),
+        }
+    }
+
+    /// INVARIANT: the use is taken, and known to be durable, before there is a permit.
+    fn consume(
+        &self,
+        verified: Verified,
+        encode: &dyn Fn(&ToolCall) -> Vec<u8>,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<Permit, Fault> {
+        let envelope = &standing.envelope;
+        let runs = verified.runs(envelope).unwrap_or_default();
+        let call = match runs.as_slice() {
+            [call] => (*call).clone(),
+            _ => return Err(history("an approval of this door has one call")),
+        };
+        let bytes = encode(&call);
+        let digest = Digest::of(&bytes);
+        let mut entry = Entry::new(now, Outcome::Consumed);
+        entry.about = Some(About::envelope(envelope));
+        entry.decisions = verified.decisions().to_vec();
+        entry.computed_plan_hash = Some(verified.plan_hash());
+        let allowed = ToolCallAllowed {
+            call_id: Some(call.id.as_str().to_owned()),
+            approval_id: Some(envelope.id().to_string()),
+            action_digest: Some(digest.to_string()),
+            ..ToolCallAllowed::default()
+        };
+        let owner = self.instance()?.name().to_owned();
+        let change = Change::consume(verified, owner, entry, now);
+        let event = (
+            EventType::ToolCallAllowed,
+            Payload::ToolCallAllowed(allowed),
+        );
+        let decision = self.record_events(&standing.row.scope, now, vec![event], change)?;
+        let policies = self.policies();
+        let tool = policies
+            .capability()
+            .manifest()
+            .and_then(|manifest| manifest.tool(&call.tool.name));
+        Ok(Permit {
+            scope: standing.row.scope.clone(),
+            call_id: call.id.as_str().to_owned(),
+            tool_name: call.tool.name,
+            digest,
+            rewritten: Some(bytes),
+            constraints: policies.capability().constraints(),
+            labels: tool
+                .map(|tool| tool.labels.iter().cloned().collect())
+                .unwrap_or_default(),
+            warning: None,
+            decision,
+            approval: Some(Box::new(Used {
+                id: envelope.id(),
+                about: About::envelope(envelope),
+            })),
+        })
+    }
+}
+
+/// The log has this call further on than its approval.
+fn is_misplaced(error: &countersign_store::Error) -> bool {
+    matches!(error.root(), countersign_store::Error::Order(_))
+}
+
+/// How often to look again, each time waiting a millisecond longer.
+const PATIENCE: u64 = 40;
+
+/// The approval that a permit came from.
+#[derive(Debug)]
+pub(crate) struct Used {
+    pub(crate) id: ApprovalId,
+    pub(crate) about: About,
+}
+
+/// A step of an approval, to be taken with an event of its action.
+pub(crate) struct ApprovalStep {
+    id: ApprovalId,
+    about: About,
+    from: State,
+    to: State,
+}
+
+impl Used {
+    pub(crate) fn step(&self, from: State, to: State) -> ApprovalStep {
+        ApprovalStep {
+            id: self.id,
+            about: self.about.clone(),
+            from,
+            to,
+        }
+    }
+}
+
+impl ApprovalStep {
+    pub(crate) fn change(&self, now: UnixMs) -> Change {
+        let mut entry = Entry::new(now, self.to.into());
+        entry.about = Some(self.about.clone());
+        Change::step(self.id, self.from, self.to, entry, now)
+    }
+}

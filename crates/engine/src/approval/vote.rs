@@ -1,0 +1,297 @@
+//! Counting what people say. Every attempt is recorded, whatever comes of it.
+
+use countersign_approval::{
+    Ballot, CallDecision, Cast, Refusal, Resolved, Submission, Vote, verify_vote,
+};
+use countersign_event::payload::{ApprovalDecided, ErrorRaised, ToolCallDenied};
+
+use super::*;
+use crate::Engine;
+
+/// What a submission led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Voted {
+    /// Which approval.
+    pub id: ApprovalId,
+    /// What became of the vote.
+    pub cast: Cast,
+    /// Where the approval is now.
+    pub state: State,
+    /// How many people have approved so far, and how many must.
+    pub counted: (usize, usize),
+}
+
+/// Why a submission was not counted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCounted {
+    /// The rules refuse it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Something failed on the way; nothing was decided.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Fault> for NotCounted {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Approval(refusal) => Self::Refused(refusal),
+            other => Self::Failed(crate::Refusal::from(other).message().to_owned()),
+        }
+    }
+}
+
+impl Engine {
+    /// Takes a signed decision. Whatever comes of it is in the audit.
+    pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
+        let submission = Submission::parse(submission)?;
+        for _ in 0..ATTEMPTS {
+            match self.try_vote(&submission) {
+                Err(Fault::Store(error)) if is_race(&error) => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(NotCounted::Failed("others decide too fast".to_owned()))
+    }
+
+    fn try_vote(&self, submission: &Submission) -> Result<Voted, Fault> {
+        let row = self
+            .store()
+            .reader()
+            .approval_by_nonce(submission.nonce())?;
+        let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
+        let standing = standing(row, self.store().reader())?;
+        let now = self.now()?;
+        match self.checked(submission, &standing, now) {
+            Ok((vote, keys)) => self.cast(submission, vote, &keys, &standing, now),
+            Err(Fault::Approval(refusal)) => {
+                let entry = rejected(&refusal, submission, &standing, now);
+                self.note(&standing, entry, &refusal, now)?;
+                Err(Fault::Approval(refusal))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn checked(
+        &self,
+        submission: &Submission,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<(Vote, Approvers), Fault> {
+        let approvers = self.approver_list()?;
+        let envelope = &standing.envelope;
+        let quorum = approvers.quorum();
+        let quorum = quorum
+            .as_ref()
+            .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
+        let seen = fingerprints(
+            envelope
+                .plan()
+                .preconditions()
+                .iter()
+                .map(|(subject, _)| subject),
+        );
+        let situation = Situation {
+            state: standing.row.state,
+            context: &context(envelope, &self.policies(), None),
+            fingerprints: &seen,
+            quorum,
+            display: standing.rendering.display_sha256(),
+            now,
+            skew_ms: self.times().skew_ms,
+        };
+        let keys = approvers
+            .keyring()
+            .map_err(|error| history(&error.to_string()))?;
+        let vote = verify_vote(submission, envelope, &keys, &situation).map_err(Fault::Approval)?;
+        Ok((vote, approvers))
+    }
+
+    fn cast(
+        &self,
+        submission: &Submission,
+        vote: Vote,
+        approvers: &Approvers,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<Voted, Fault> {
+        let mut ballot = self.ballot(standing, approvers)?;
+        let before = ballot.resolved().is_some();
+        let cast = ballot.cast(vote).map_err(Fault::Approval)?;
+        let counted = (
+            ballot.counted().len(),
+            standing.envelope.quorum().required(),
+        );
+        let mut entry = Entry::new(now, cast.into());
+        entry.about = Some(About::envelope(&standing.envelope));
+        entry.actor = Some(submission.claims().approver.to_string());
+        entry.key = Some(submission.key_id());
+        entry.display = Some(submission.claims().display);
+        entry.decisions = submission.claims().decisions.clone();
+        let state = match ballot.resolved().filter(|_| !before) {
+            Some(resolved) => self.resolve(submission, resolved, entry, standing, now)?,
+            None => {
+                let id = standing.envelope.id();
+                let event = decided(submission, &standing.envelope, None);
+                let change = Change::vote(id, entry, now);
+                let event = (EventType::ApprovalDecided, event);
+                let _durable = self.record_events(&standing.row.scope, now, vec![event], change)?;
+                standing.row.state
+            }
+        };
+        Ok(Voted {
+            id: standing.envelope.id(),
+            cast,
+            state,
+            counted,
+        })
+    }
+
+    fn resolve(
+        &self,
+        submission: &Submission,
+        resolved: &Resolved,
+        entry: Entry,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<State, Fault> {
+        let state = match resolved {
+            Resolved::Granted(_) => State::Approved,
+            Resolved::Refused(_) => State::Denied,
+        };
+        let mut outcome = Entry::new(now, state.into());
+        outcome.about = entry.about.clone();
+        outcome.decisions = resolved.decisions().to_vec();
+        let change = Change::resolve(resolved, &standing.envelope, vec![entry, outcome], now);
+        let mut events = vec![(
+            EventType::ApprovalDecided,
+            decided(
+                submission,
+                &standing.envelope,
+                Some(state == State::Approved),
+            ),
+        )];
+        events.extend(
+            resolved
+                .decisions()
+                .iter()
+                .filter_map(|it| denial(it, &standing.envelope)),
+        );
+        let _durable = self.record_events(&standing.row.scope, now, events, change)?;
+        Ok(state)
+    }
+
+    /// The votes that were recorded, each checked again as of the time when it came.
+    pub(crate) fn ballot<'e>(
+        &self,
+        standing: &'e Standing,
+        approvers: &Approvers,
+    ) -> Result<Ballot<'e>, Fault> {
+        let reader = self.store().reader();
+        let envelope = &standing.envelope;
+        let keys = approvers
+            .keyring()
+            .map_err(|error| history(&error.to_string()))?;
+        let mut ballot = Ballot::new(envelope);
+        for event in reader.votes(standing.row.id)? {
+            let (submission, at) = recorded(&event, reader)?;
+            let seen = fingerprints_as_asked(envelope);
+            let situation = Situation {
+                state: State::Pending,
+                context: &envelope.plan().context(),
+                fingerprints: &seen,
+                quorum: envelope.quorum(),
+                display: standing.rendering.display_sha256(),
+                now: at,
+                skew_ms: u64::MAX,
+            };
+            // A key that was ended since takes its vote with it.
+            if let Ok(vote) = verify_vote(&submission, envelope, &keys, &situation) {
+                let _effect = ballot.cast(vote).map_err(Fault::Approval)?;
+            }
+        }
+        Ok(ballot)
+    }
+
+    /// Adds a refused attempt to the audit and to the log.
+    pub(crate) fn note(
+        &self,
+        standing: &Standing,
+        entry: Entry,
+        refusal: &Refusal,
+        now: UnixMs,
+    ) -> Result<(), Fault> {
+        let error = ErrorRaised {
+            code: Some(format!("approval:{}", refusal.code())),
+            message: Some(Json::from(refusal.to_string())),
+            ..ErrorRaised::default()
+        };
+        let event = (EventType::ErrorRaised, Payload::ErrorRaised(error));
+        let change = Change::note(entry, now);
+        self.record_events(&standing.row.scope, now, vec![event], change)
+            .map(drop)
+    }
+}
+
+/// Whether somebody else was faster, so that looking again helps.
+pub(crate) fn is_race(error: &countersign_store::Error) -> bool {
+    error.is_retryable() || matches!(error.root(), countersign_store::Error::Approval(_))
+}
+
+fn fingerprints_as_asked(envelope: &Envelope) -> Fingerprints {
+    envelope.plan().preconditions().clone()
+}
+
+/// The submission in an event, and when it came.
+fn recorded(event: &Stored, reader: &Reader) -> Result<(Submission, UnixMs), Fault> {
+    let line = Line::read(&event.line).map_err(|error| history(&error.to_string()))?;
+    let payload = reader.open_payload(event)?;
+    let text = payload.get("submission").and_then(Json::as_str);
+    let text = text.ok_or_else(|| history("a vote without its submission"))?;
+    let submission = Submission::parse(text.as_bytes()).map_err(Fault::Approval)?;
+    Ok((submission, UnixMs::new(line.ts_unix_ms)))
+}
+
+fn decided(submission: &Submission, envelope: &Envelope, approved: Option<bool>) -> Payload {
+    let text = String::from_utf8_lossy(&submission.to_text()).into_owned();
+    let call = envelope.plan().calls().first();
+    Payload::ApprovalDecided(ApprovalDecided {
+        call_id: call.map(|call| call.id.as_str().to_owned()),
+        approval_id: Some(envelope.id().to_string()),
+        approved,
+        decided_by: Some(submission.claims().approver.to_string()),
+        plan_hash: Some(envelope.plan().hash().to_string()),
+        submission: Some(Json::from(text)),
+        ..ApprovalDecided::default()
+    })
+}
+
+fn denial(decision: &CallDecision, envelope: &Envelope) -> Option<(EventType, Payload)> {
+    if decision.decision.is_approved() {
+        return None;
+    }
+    let reason = decision.decision.reason().map(|reason| reason.as_str());
+    let denied = ToolCallDenied {
+        call_id: Some(decision.call.as_str().to_owned()),
+        approval_id: Some(envelope.id().to_string()),
+        reason_code: Some(APPROVAL_DENIED.to_owned()),
+        message: reason.map(Json::from),
+        ..ToolCallDenied::default()
+    };
+    Some((EventType::ToolCallDenied, Payload::ToolCallDenied(denied)))
+}
+
+fn rejected(refusal: &Refusal, submission: &Submission, standing: &Standing, now: UnixMs) -> Entry {
+    let mut entry = Entry::new(now, refusal.outcome());
+    entry.about = Some(About::envelope(&standing.envelope));
+    // What an unchecked submission claims is worth noting, not believing.
+    entry.actor = Some(submission.claims().approver.to_string());
+    entry.key = Some(submission.key_id());
+    entry.detail = Some(refusal.to_string());
+    entry
+}
+
+/// Each lost race means that somebody else made progress.
+pub(crate) const ATTEMPTS: usize = 1000;
+const APPROVAL_DENIED: &str = "APPROVAL_DENIED";

@@ -1,0 +1,573 @@
+//! Approvals end to end on a real store: asking, deciding, the one use, crashes, time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use countersign_approval::{
+    ApprovalId, BallotPaper, CallDecision, Decision, DenyRule, Envelope, Human, Reason, SigningKey,
+    State, Subject, SubjectKind, ToolCall, UnixMs,
+};
+use countersign_canon::{Json, Limits};
+use countersign_engine::{
+    Admission, ApprovalTimes, Approvers, Clock, ClockError, Engine, Hold, NotCounted, Origin,
+    Outcome, Permit, Proposal, Redeemed, Voted,
+};
+use countersign_event::Scope;
+use countersign_policy::Policies;
+use countersign_policy::capability::Capability;
+use countersign_policy::manifest::Manifest;
+use countersign_store::{Folder, Options, Store};
+use countersign_verify::{Expectation, Selection, database::verify_database};
+
+const START: u64 = 1_760_000_000_000;
+
+/// A clock that a test moves.
+#[derive(Clone)]
+struct Hands(Arc<AtomicU64>);
+
+impl Clock for Hands {
+    fn now_unix_ms(&self) -> Result<u64, ClockError> {
+        Ok(self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        0
+    }
+}
+
+struct Scene {
+    folder: tempfile::TempDir,
+    clock: Hands,
+    engine: Engine,
+    scope: Scope,
+    origin: Origin,
+    keys: Vec<(Human, SigningKey)>,
+}
+
+const MANIFEST: &str = r#"{"permissions":{"tools":["pay","write_file"],"approval_required":["pay","write_file"],
+    "budgets":{"max_wall_time_ms":1000000000,"max_steps":1000,"max_tool_calls":1000}}}"#;
+
+fn json(text: &str) -> Json {
+    Json::admit(text.as_bytes(), &Limits::event()).unwrap()
+}
+
+fn policies() -> Policies {
+    let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
+    Policies::new(Capability::new(Some(manifest)).unwrap())
+}
+
+fn engine(folder: &std::path::Path, clock: &Hands) -> Engine {
+    let store = Store::open(&Folder::new(folder), Options::default()).unwrap();
+    Engine::new(store, policies(), clock.clone())
+}
+
+impl Scene {
+    /// `people` who may decide, of whom `required` must agree.
+    fn new(people: &[&str], required: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Hands(Arc::new(AtomicU64::new(START)));
+        let mut approvers = Approvers::default();
+        let mut keys = Vec::new();
+        for (number, name) in people.iter().enumerate() {
+            let person = Human::new(*name).unwrap();
+            let key = SigningKey::from_bytes(&[number as u8 + 1; 32]);
+            approvers.add(person.clone(), &key.verifying_key()).unwrap();
+            keys.push((person, key));
+        }
+        if !people.is_empty() {
+            approvers.require(required, DenyRule::Veto).unwrap();
+        }
+        approvers.save(folder.path()).unwrap();
+        Self {
+            engine: engine(folder.path(), &clock),
+            origin: Origin::new("root", "agent", folder.path()).unwrap(),
+            folder,
+            clock,
+            scope: Scope::new("t", "s").unwrap(),
+            keys,
+        }
+    }
+
+    fn restart(mut self) -> Self {
+        drop(self.engine);
+        self.engine = engine(self.folder.path(), &self.clock);
+        self
+    }
+
+    fn wait(&self, ms: u64) {
+        self.clock.0.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    fn hold(&self, call_id: &str, tool: &str, args: &str) -> Hold {
+        self.hold_if(call_id, tool, args, Vec::new())
+    }
+
+    fn hold_if(&self, call_id: &str, tool: &str, args: &str, preconditions: Vec<Subject>) -> Hold {
+        let admission = self.engine.admit(Proposal {
+            scope: &self.scope,
+            call_id: call_id.to_owned(),
+            tool_name: tool.to_owned(),
+            server: None,
+            definition: None,
+            origin: &self.origin,
+            preconditions,
+            args: json(args),
+            sanitizer_key: None,
+            bytes: args.as_bytes(),
+            encode: &|args| args.to_jcs().unwrap(),
+        });
+        match admission {
+            Admission::Hold(hold) => hold,
+            other => panic!("not held: {other:?}"),
+        }
+    }
+
+    fn ask(&self, call_id: &str) -> Envelope {
+        let args = format!(r#"{{"cents":500,"to":"{call_id}"}}"#);
+        *self.hold(call_id, "pay", &args).approval.unwrap()
+    }
+
+    fn submission(&self, who: usize, envelope: &Envelope, decision: Decision) -> Vec<u8> {
+        let standing = self.engine.approval(envelope.id()).unwrap().unwrap();
+        let (person, key) = &self.keys[who];
+        let paper = BallotPaper {
+            decisions: vec![CallDecision {
+                call: envelope.plan().calls()[0].id.clone(),
+                decision,
+            }],
+            approver: person.clone(),
+            display: standing.rendering.display_sha256(),
+            signed_at: UnixMs::new(self.clock.now_unix_ms().unwrap()),
+        };
+        paper.sign(envelope, key).to_text()
+    }
+
+    fn vote(
+        &self,
+        who: usize,
+        envelope: &Envelope,
+        decision: Decision,
+    ) -> Result<Voted, NotCounted> {
+        self.engine.vote(&self.submission(who, envelope, decision))
+    }
+
+    fn approve(&self, who: usize, envelope: &Envelope) -> Voted {
+        self.vote(who, envelope, Decision::Approved).unwrap()
+    }
+
+    fn redeem(&self, id: ApprovalId) -> Redeemed {
+        self.engine.redeem(id, None, &bytes_of)
+    }
+
+    fn state(&self, id: ApprovalId) -> State {
+        self.engine.approval(id).unwrap().unwrap().row.state
+    }
+
+    fn run(&self, permit: Permit) -> Vec<u8> {
+        let bytes = permit.rewritten().unwrap().to_vec();
+        let running = self.engine.begin(permit, &bytes).unwrap();
+        let outcome = Outcome::Result {
+            content: json("\"ok\""),
+            is_error: false,
+        };
+        let _recorded = self.engine.settle(running, outcome).unwrap();
+        bytes
+    }
+
+    fn audit(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.path().join("audit/approvals.jsonl"));
+        let lines = text.unwrap_or_default();
+        let outcome = |line: &str| {
+            json(line)
+                .get("outcome")
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        lines.lines().map(outcome).collect()
+    }
+
+    /// The log holds together, and nothing of the arguments is in it in clear.
+    fn verify(self) {
+        let Self { folder, engine, .. } = self;
+        drop(engine);
+        let path = Folder::new(folder.path()).database();
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let report = verify_database(&path, &selection, &expectation, None, &mut |_| {});
+        assert!(report.is_good(), "{:?}", report.failure);
+    }
+}
+
+fn bytes_of(call: &ToolCall) -> Vec<u8> {
+    call.args.canonical().to_vec()
+}
+
+fn refusal(redeemed: Redeemed) -> &'static str {
+    match redeemed {
+        Redeemed::Refused(refusal) => refusal.code(),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn permit(redeemed: Redeemed) -> Permit {
+    match redeemed {
+        Redeemed::Permit(permit) => permit,
+        other => panic!("not permitted: {other:?}"),
+    }
+}
+
+fn code(counted: Result<Voted, NotCounted>) -> &'static str {
+    match counted {
+        Err(NotCounted::Refused(refusal)) => refusal.code(),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn what_was_approved_runs_once_with_the_stored_bytes() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    assert_eq!(scene.state(envelope.id()), State::Pending);
+    assert_eq!(refusal(scene.redeem(envelope.id())), "not_approved");
+
+    let voted = scene.approve(0, &envelope);
+    assert_eq!((voted.state, voted.counted), (State::Approved, (1, 1)));
+    let ran = scene.run(permit(scene.redeem(envelope.id())));
+    assert_eq!(ran, br#"{"cents":500,"to":"c1"}"#);
+    assert_eq!(scene.state(envelope.id()), State::Executed);
+    assert_eq!(refusal(scene.redeem(envelope.id())), "replayed");
+    assert_eq!(
+        scene.audit(),
+        [
+            "requested",
+            "rejected:not_approved",
+            "vote:counted",
+            "approved",
+            "consumed",
+            "started",
+            "executed",
+            "rejected:replayed"
+        ]
+    );
+    scene.verify();
+}
+
+#[test]
+fn j01_a_denial_reaches_the_agent_with_its_reason_and_nothing_runs() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    let reason = Reason::new("too dear").unwrap();
+    let voted = scene
+        .vote(0, &envelope, Decision::Denied(Some(reason)))
+        .unwrap();
+    assert_eq!(voted.state, State::Denied);
+    assert_eq!(refusal(scene.redeem(envelope.id())), "denied");
+    scene.verify();
+}
+
+#[test]
+fn o05_without_anybody_to_ask_the_call_stays_held_and_says_so() {
+    let scene = Scene::new(&[], 1);
+    let hold = scene.hold("c1", "pay", "{}");
+    let why = hold.approval.unwrap_err().to_string();
+    assert!(why.starts_with("approval_unavailable"), "{why}");
+    scene.verify();
+}
+
+#[test]
+fn d01_of_64_threads_one_wins() {
+    let rounds = if std::env::var_os("COUNTERSIGN_FULL").is_some() {
+        100
+    } else {
+        3
+    };
+    let scene = Scene::new(&["olga"], 1);
+    for round in 0..rounds {
+        let envelope = scene.ask(&format!("c{round}"));
+        scene.approve(0, &envelope);
+        let before = scene.audit().len();
+        let (won, replayed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|threads| {
+            for _ in 0..64 {
+                threads.spawn(|| match scene.redeem(envelope.id()) {
+                    Redeemed::Permit(permit) => {
+                        won.fetch_add(1, Ordering::SeqCst);
+                        scene.run(permit);
+                    }
+                    other => {
+                        assert_eq!(refusal(other), "replayed");
+                        replayed.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!((won.into_inner(), replayed.into_inner()), (1, 63));
+        // One of consumed, started and executed, and every replay.
+        assert_eq!(scene.audit().len() - before, 3 + 63);
+    }
+    scene.verify();
+}
+
+#[test]
+fn d03_two_engines_on_one_store_give_one_permit() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    let other = engine(scene.folder.path(), &scene.clock);
+    let first = other.redeem(envelope.id(), None, &bytes_of);
+    assert!(matches!(first, Redeemed::Permit(_)));
+    assert_eq!(refusal(scene.redeem(envelope.id())), "replayed");
+    drop(first);
+    drop(other);
+    scene.verify();
+}
+
+#[test]
+fn d05_a_row_that_was_changed_back_is_not_believed() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    scene.run(permit(scene.redeem(envelope.id())));
+    let Scene { folder, engine, .. } = &scene;
+    let _ = engine;
+    let db = rusqlite::Connection::open(Folder::new(folder.path()).database()).unwrap();
+    db.execute_batch("DROP TRIGGER approvals_end_once; UPDATE approvals SET state = 'approved'")
+        .unwrap();
+    drop(db);
+    match scene.redeem(envelope.id()) {
+        Redeemed::Permit(_) => panic!("used twice"),
+        Redeemed::Refused(refusal) => assert_eq!(refusal.code(), "replayed"),
+        Redeemed::Failed(_) => {}
+    }
+}
+
+#[test]
+fn f01_the_last_millisecond_counts() {
+    let times = ApprovalTimes::default();
+    let (within, execute) = (times.decide_within_ms.unwrap(), times.execute_within_ms);
+    let scene = Scene::new(&["olga"], 1);
+    let (early, late) = (scene.ask("c1"), scene.ask("c2"));
+    scene.wait(within - 1);
+    scene.approve(0, &early);
+    scene.wait(1);
+    assert_eq!(code(scene.vote(0, &late, Decision::Approved)), "expired");
+    assert_eq!(scene.engine.sweep().unwrap(), 1);
+    assert_eq!(scene.state(late.id()), State::Expired);
+
+    scene.wait(execute - 2);
+    scene.run(permit(scene.redeem(early.id())));
+    let unused = scene.ask("c3");
+    scene.approve(0, &unused);
+    scene.wait(execute);
+    assert_eq!(refusal(scene.redeem(unused.id())), "expired_unused");
+    assert_eq!(scene.engine.sweep().unwrap(), 1);
+    assert_eq!(scene.state(unused.id()), State::ExpiredUnused);
+    scene.verify();
+}
+
+#[test]
+fn f02_a_clock_that_is_set_back_revives_nothing_not_even_after_a_restart() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.wait(3_600_001);
+    let other = scene.ask("c2");
+    scene.clock.0.store(START, Ordering::SeqCst);
+    assert_eq!(
+        code(scene.vote(0, &envelope, Decision::Approved)),
+        "expired"
+    );
+    let scene = scene.restart();
+    assert_eq!(
+        code(scene.vote(0, &envelope, Decision::Approved)),
+        "expired"
+    );
+    // The approver's own clock is now an hour behind ours.
+    assert_eq!(
+        code(scene.vote(0, &other, Decision::Approved)),
+        "clock_skew"
+    );
+    scene.verify();
+}
+
+#[test]
+fn a04_other_policies_are_another_context() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    let other = Policies::new(Capability::new(None).unwrap());
+    scene.engine.replace_policies(other);
+    assert_eq!(refusal(scene.redeem(envelope.id())), "context_drift");
+    scene.engine.replace_policies(policies());
+    // Nothing was used up.
+    scene.run(permit(scene.redeem(envelope.id())));
+    scene.verify();
+}
+
+#[test]
+fn a05_another_folder_under_the_same_path_is_another_context() {
+    let mut scene = Scene::new(&["olga"], 1);
+    let work = tempfile::tempdir().unwrap();
+    let (folder, moved) = (work.path().join("w"), work.path().join("old"));
+    std::fs::create_dir(&folder).unwrap();
+    scene.origin = Origin::new("root", "agent", &folder).unwrap();
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    std::fs::rename(&folder, &moved).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    assert_eq!(refusal(scene.redeem(envelope.id())), "context_drift");
+    scene.verify();
+}
+
+#[test]
+fn a06_a_file_that_changed_since_it_was_shown_stops_the_action() {
+    let scene = Scene::new(&["olga"], 1);
+    let file = scene.folder.path().join("target.txt");
+    std::fs::write(&file, "before").unwrap();
+    let subject = Subject {
+        kind: SubjectKind::File,
+        name: file.to_str().unwrap().to_owned(),
+    };
+    let hold = scene.hold_if("c1", "write_file", "{}", vec![subject]);
+    let envelope = hold.approval.unwrap();
+    scene.approve(0, &envelope);
+    std::fs::write(&file, "after").unwrap();
+    assert_eq!(refusal(scene.redeem(envelope.id())), "precondition_failed");
+    assert_eq!(scene.state(envelope.id()), State::Approved);
+    std::fs::write(&file, "before").unwrap();
+    scene.run(permit(scene.redeem(envelope.id())));
+    scene.verify();
+}
+
+#[test]
+fn n01_the_same_person_twice_is_one() {
+    let scene = Scene::new(&["olga", "max", "eva"], 2);
+    let envelope = scene.ask("c1");
+    assert_eq!(scene.approve(0, &envelope).state, State::Pending);
+    assert_eq!(scene.approve(0, &envelope).state, State::Pending);
+    assert_eq!(refusal(scene.redeem(envelope.id())), "not_approved");
+    assert_eq!(scene.approve(1, &envelope).state, State::Approved);
+    scene.run(permit(scene.redeem(envelope.id())));
+    scene.verify();
+}
+
+#[test]
+fn n03_one_denial_is_enough_and_n05_another_roster_asks_again() {
+    let scene = Scene::new(&["olga", "max"], 2);
+    let (denied, changed) = (scene.ask("c1"), scene.ask("c2"));
+    scene.approve(0, &denied);
+    let voted = scene.vote(1, &denied, Decision::Denied(None)).unwrap();
+    assert_eq!(voted.state, State::Denied);
+
+    scene.approve(0, &changed);
+    let mut approvers = Approvers::load(scene.folder.path()).unwrap();
+    approvers.require(1, DenyRule::Veto).unwrap();
+    approvers.save(scene.folder.path()).unwrap();
+    assert_eq!(
+        code(scene.vote(1, &changed, Decision::Approved)),
+        "configuration_changed"
+    );
+    scene.verify();
+}
+
+#[test]
+fn k06_a_key_that_was_revoked_takes_its_vote_with_it() {
+    let scene = Scene::new(&["olga", "max"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    let mut approvers = Approvers::load(scene.folder.path()).unwrap();
+    let key = approvers.keys()[0].key_id;
+    approvers
+        .end(key, countersign_approval::KeyStatus::Revoked)
+        .unwrap();
+    approvers.save(scene.folder.path()).unwrap();
+    assert!(!matches!(scene.redeem(envelope.id()), Redeemed::Permit(_)));
+    assert_eq!(scene.state(envelope.id()), State::Approved);
+    scene.verify();
+}
+
+#[test]
+fn a07_bad_submissions_never_cost_a_good_approval() {
+    let scene = Scene::new(&["olga", "max"], 1);
+    let envelope = scene.ask("c1");
+    let good = scene.submission(0, &envelope, Decision::Approved);
+    for at in (0..good.len()).step_by(7) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        assert!(scene.engine.vote(&bad).is_err(), "byte {at}");
+    }
+    assert_eq!(scene.state(envelope.id()), State::Pending);
+    assert_eq!(scene.engine.vote(&good).unwrap().state, State::Approved);
+    scene.verify();
+}
+
+#[test]
+fn e02_to_e04_what_a_process_did_not_finish_is_told_truly() {
+    let scene = Scene::new(&["olga"], 1);
+    let (consumed, started) = (scene.ask("c1"), scene.ask("c2"));
+    scene.approve(0, &consumed);
+    scene.approve(0, &started);
+    let first = permit(scene.redeem(consumed.id()));
+    let second = permit(scene.redeem(started.id()));
+    let bytes = second.rewritten().unwrap().to_vec();
+    let running = scene.engine.begin(second, &bytes).unwrap();
+    // The owner lives, so nobody speaks for it.
+    let other = engine(scene.folder.path(), &scene.clock);
+    assert_eq!(other.sweep().unwrap(), 0);
+    drop(other);
+
+    drop((first, running));
+    let scene = scene.restart();
+    assert_eq!(scene.engine.sweep().unwrap(), 2);
+    assert_eq!(scene.state(consumed.id()), State::NotStarted);
+    assert_eq!(scene.state(started.id()), State::Unknown);
+    assert_eq!(refusal(scene.redeem(consumed.id())), "replayed");
+    assert_eq!(refusal(scene.redeem(started.id())), "replayed");
+    scene.verify();
+}
+
+#[test]
+fn e05_without_an_audit_nothing_runs_and_the_use_is_gone() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    // A folder where the file was: it cannot be written, whoever asks.
+    let file = scene.folder.path().join("audit/approvals.jsonl");
+    let kept = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    match scene.redeem(envelope.id()) {
+        Redeemed::Failed(refusal) => {
+            assert_eq!(refusal.reason(), "runtime_error:audit_write_failed")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(scene.state(envelope.id()), State::Consumed);
+    // Mended, the file gets what it missed.
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, kept).unwrap();
+    assert_eq!(refusal(scene.redeem(envelope.id())), "replayed");
+    assert_eq!(scene.audit().last().unwrap(), "rejected:replayed");
+    scene.verify();
+}
+
+#[test]
+fn a_request_that_was_taken_back_is_over() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    assert!(scene.engine.cancel(envelope.id()).unwrap());
+    assert!(!scene.engine.cancel(envelope.id()).unwrap());
+    assert_eq!(
+        code(scene.vote(0, &envelope, Decision::Approved)),
+        "cancelled"
+    );
+    assert_eq!(refusal(scene.redeem(envelope.id())), "cancelled");
+    scene.verify();
+}

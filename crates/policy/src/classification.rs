@@ -1,0 +1,190 @@
+//! Which tools need a human: all, except those that an operator has pinned as reading.
+
+use countersign_canon::Digest;
+
+use crate::manifest::{Manifest, SideEffect};
+
+/// A tool as a server offers it.
+///
+/// What the server says about the tool's effects (annotations, hints, descriptions) has no place
+/// here: whoever offers a tool does not classify it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered<'a> {
+    /// The server.
+    pub server: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// The digest of its definition, computed from what the server sent.
+    pub definition: Digest,
+}
+
+/// Whether a tool only reads. Made once, from the manifest and the offered definition; there is no
+/// other way to make one and none to change one.
+///
+/// ```
+/// use countersign_canon::Digest;
+/// use countersign_policy::{Classification, Offered, SideEffecting};
+///
+/// let offered = Offered { server: "files", tool: "list", definition: Digest::of(b"{}") };
+/// let class = Classification::of(&offered, None);
+/// assert_eq!(class.reason(), Some(SideEffecting::NotDeclared));
+/// ```
+///
+/// ```compile_fail
+/// let class = countersign_policy::Classification { reason: None };
+/// ```
+///
+/// ```compile_fail
+/// fn lower(class: &mut countersign_policy::Classification) { class.reason = None; }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Classification {
+    reason: Option<SideEffecting>,
+}
+
+/// Why a tool counts as side-effecting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SideEffecting {
+    /// No manifest declares it.
+    #[error("the manifest does not declare the tool")]
+    NotDeclared,
+    /// The manifest does not say that it only reads.
+    #[error("the manifest does not say that the tool only reads")]
+    NotRead,
+    /// The manifest names no server.
+    #[error("the manifest does not name the tool's server")]
+    ServerNotPinned,
+    /// The manifest names another server.
+    #[error("the manifest names another server")]
+    OtherServer,
+    /// The manifest has no digest of its definition.
+    #[error("the manifest does not pin the tool's definition")]
+    DefinitionNotPinned,
+    /// Its definition is not the one that was pinned.
+    #[error("the tool's definition has changed since it was pinned")]
+    DefinitionChanged,
+}
+
+impl Classification {
+    /// Classifies a tool. FAIL-CLOSED: it is side-effecting unless the manifest declares exactly this
+    /// name, of this server, with this definition, as reading.
+    pub fn of(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Self {
+        Self {
+            reason: reason(offered, manifest),
+        }
+    }
+
+    /// Whether calls may go without a human as far as the tool itself is concerned.
+    pub fn is_read_only(&self) -> bool {
+        self.reason.is_none()
+    }
+
+    /// Why the tool counts as side-effecting, if it does.
+    pub fn reason(&self) -> Option<SideEffecting> {
+        self.reason
+    }
+}
+
+fn reason(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Option<SideEffecting> {
+    // By its own name: a dotted prefix covers tools that nobody has looked at.
+    let tool = manifest.and_then(|manifest| manifest.permissions().tools.get(offered.tool));
+    let Some(tool) = tool else {
+        return Some(SideEffecting::NotDeclared);
+    };
+    if tool.side_effect != SideEffect::Read {
+        return Some(SideEffecting::NotRead);
+    }
+    match (tool.server.as_deref(), tool.definition) {
+        (None, _) => Some(SideEffecting::ServerNotPinned),
+        (Some(server), _) if server != offered.server => Some(SideEffecting::OtherServer),
+        (_, None) => Some(SideEffecting::DefinitionNotPinned),
+        (_, Some(pinned)) if pinned != offered.definition => Some(SideEffecting::DefinitionChanged),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let text = format!(
+            "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\npermissions:\n  \
+             tools:\n    list: {{server: files, side_effect: read, definition: '{0}'}}\n    \
+             write: {{server: files, side_effect: mutate-local, definition: '{0}'}}\n    \
+             quiet: {{server: files, definition: '{0}'}}\n    \
+             loose: {{server: files, side_effect: read}}\n    \
+             homeless: {{side_effect: read, definition: '{0}'}}\n    \
+             mcp.https: {{server: files, side_effect: read, definition: '{0}'}}\nsandbox: {{required: true}}\n",
+            Digest::of(b"seen")
+        );
+        Manifest::read(text.as_bytes()).unwrap()
+    }
+
+    fn check(server: &str, tool: &str, definition: &[u8], expect: Option<SideEffecting>) {
+        let offered = Offered {
+            server,
+            tool,
+            definition: Digest::of(definition),
+        };
+        let class = Classification::of(&offered, Some(&manifest()));
+        assert_eq!(class.reason(), expect, "{server} {tool}");
+        assert_eq!(class.is_read_only(), expect.is_none());
+        assert!(!Classification::of(&offered, None).is_read_only());
+    }
+
+    #[test]
+    fn i01_i02_a_tool_reads_only_if_an_operator_pinned_it() {
+        check("files", "list", b"seen", None);
+        check("files", "other", b"seen", Some(SideEffecting::NotDeclared));
+        check("files", "LIST", b"seen", Some(SideEffecting::NotDeclared));
+        check(
+            "files",
+            "list.all",
+            b"seen",
+            Some(SideEffecting::NotDeclared),
+        );
+        check(
+            "files",
+            "mcp.https.get",
+            b"seen",
+            Some(SideEffecting::NotDeclared),
+        );
+        check("files", "write", b"seen", Some(SideEffecting::NotRead));
+        check("files", "quiet", b"seen", Some(SideEffecting::NotRead));
+        check(
+            "files",
+            "loose",
+            b"seen",
+            Some(SideEffecting::DefinitionNotPinned),
+        );
+        check(
+            "files",
+            "homeless",
+            b"seen",
+            Some(SideEffecting::ServerNotPinned),
+        );
+        check("evil", "list", b"seen", Some(SideEffecting::OtherServer));
+    }
+
+    #[test]
+    fn i03_a_changed_definition_falls_back() {
+        check(
+            "files",
+            "list",
+            b"changed",
+            Some(SideEffecting::DefinitionChanged),
+        );
+        // A hint is part of the definition, so adding one changes it and lowers nothing.
+        let hint = br#"{"annotations":{"readOnlyHint":true}}"#;
+        check(
+            "files",
+            "list",
+            hint,
+            Some(SideEffecting::DefinitionChanged),
+        );
+        check("files", "quiet", hint, Some(SideEffecting::NotRead));
+    }
+}

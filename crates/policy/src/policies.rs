@@ -1,0 +1,199 @@
+//! The policies in force: the capability rules, and others beside them.
+
+use countersign_canon::{Digest, Json};
+
+use crate::Verdict;
+use crate::capability::{Capability, Judgement};
+use crate::facts::Facts;
+use crate::rego::{BundleError, Source, object, testing, to_value};
+
+mod user;
+
+pub use user::{Mode, Opinion, UserPolicy};
+
+/// Everything that has a say about an action.
+pub struct Policies {
+    capability: Capability,
+    others: Vec<UserPolicy>,
+    digest: Digest,
+}
+
+/// Why files are not put in force.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// They do not compile.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// A policy has no rule that answers.
+    #[error("`{0}`: no rule `verdict` answers")]
+    Silent(String),
+    /// A unit test of theirs fails.
+    #[error("`{file}`:{line}: `{name}` fails: {failure}")]
+    Test {
+        /// The file of the test.
+        file: String,
+        /// Its line.
+        line: u64,
+        /// Its name.
+        name: String,
+        /// Why.
+        failure: String,
+    },
+}
+
+/// Files of policy, as an operator lays them out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicySources {
+    /// Rules in the place of the built-in ones.
+    pub rules: Option<Source>,
+    /// Policies beside the rules, whose verdicts count.
+    pub enforced: Vec<Source>,
+    /// Policies beside the rules, whose verdicts are recorded only.
+    pub shadow: Vec<Source>,
+    /// Unit tests of all of them.
+    pub tests: Vec<Source>,
+}
+
+impl Policies {
+    /// The capability rules alone.
+    pub fn new(capability: Capability) -> Self {
+        let digest = capability.digest();
+        Self {
+            capability,
+            others: Vec::new(),
+            digest,
+        }
+    }
+
+    /// Compiles files and runs their tests. Files that do not compile, do not answer or fail a test
+    /// never get into force.
+    pub fn load(
+        sources: &PolicySources,
+        capability: impl FnOnce(Option<Source>) -> Result<Capability, BundleError>,
+    ) -> Result<Self, LoadError> {
+        let mut policies = Self::new(capability(sources.rules.clone())?);
+        for (files, mode) in [
+            (&sources.enforced, Mode::Enforce),
+            (&sources.shadow, Mode::Shadow),
+        ] {
+            for policy in UserPolicy::all(files, mode)? {
+                policies = policies.with(policy);
+            }
+        }
+        policies.pass(sources)?;
+        Ok(policies)
+    }
+
+    /// Adds a policy.
+    #[must_use = "gives the changed policies back"]
+    pub fn with(mut self, policy: UserPolicy) -> Self {
+        self.digest = Digest::of_parts(&[
+            self.digest.as_bytes(),
+            policy.name().as_bytes(),
+            b"\0",
+            policy.mode().as_str().as_bytes(),
+            policy.digest().as_bytes(),
+        ]);
+        self.others.push(policy);
+        self
+    }
+
+    /// The capability rules.
+    pub fn capability(&self) -> &Capability {
+        &self.capability
+    }
+
+    /// The policies beside them.
+    pub fn others(&self) -> &[UserPolicy] {
+        &self.others
+    }
+
+    /// Over everything that has a say.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The strictest verdict, and what each policy beside the capability rules said. `session` is
+    /// asked for only if there is such a policy.
+    pub fn judge(
+        &self,
+        facts: &Facts,
+        args: &Json,
+        session: &dyn Fn() -> Json,
+    ) -> (Judgement, Vec<Opinion>) {
+        let mut judgement = self.capability.judge(facts);
+        if self.others.is_empty() {
+            return (judgement, Vec::new());
+        }
+        let input = object([
+            (
+                "action",
+                object([
+                    ("tool", facts.tool.as_str().into()),
+                    ("args", to_value(args)),
+                ]),
+            ),
+            ("facts", facts.to_value()),
+            ("session", to_value(&session())),
+        ]);
+        let opinions: Vec<Opinion> = self
+            .others
+            .iter()
+            .map(|policy| policy.opinion(&input))
+            .collect();
+        for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
+            judgement = self.joined(judgement, opinion);
+        }
+        (judgement, opinions)
+    }
+
+    /// A stricter opinion takes the place of the verdict, with its own grounds.
+    fn joined(&self, judgement: Judgement, opinion: &Opinion) -> Judgement {
+        let before = judgement.verdict.decision();
+        let verdict: Verdict = judgement.verdict.strictest(opinion.verdict.clone());
+        match verdict.decision() == before {
+            true => Judgement {
+                verdict,
+                ..judgement
+            },
+            false => Judgement {
+                constraints: judgement
+                    .constraints
+                    .filter(|_| verdict.decision().permits()),
+                explanation: opinion.explanation.clone(),
+                verdict,
+                ..judgement
+            },
+        }
+    }
+
+    fn pass(&self, sources: &PolicySources) -> Result<(), LoadError> {
+        if sources.tests.is_empty() {
+            return Ok(());
+        }
+        let policies: Vec<Source> = sources
+            .rules
+            .iter()
+            .chain(&sources.enforced)
+            .chain(&sources.shadow)
+            .cloned()
+            .collect();
+        let tested = testing::run(&policies, &sources.tests, self.capability.manifest())?;
+        let failed = tested
+            .tests
+            .into_iter()
+            .find_map(|test| Some((test.failure?, test.file, test.line, test.name)));
+        match failed {
+            None => Ok(()),
+            Some((failure, file, line, name)) => Err(LoadError::Test {
+                file,
+                line,
+                name,
+                failure,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

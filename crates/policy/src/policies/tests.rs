@@ -1,0 +1,148 @@
+use super::*;
+use crate::facts::{Action, State, Surroundings};
+use crate::matcher::Link;
+use crate::{Decision, LoadError};
+
+const POLICY: &str = "package shop.limits\nimport rego.v1\n\nverdict := {\"decision\": \"deny\", \
+    \"reason\": \"TOO_DEAR\"} if input.action.args.cents > 500\n\
+    else := {\"decision\": \"allow\"}\n";
+
+fn source(name: &str, text: &str) -> Source {
+    Source {
+        name: name.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn load(sources: &PolicySources) -> Result<Policies, LoadError> {
+    Policies::load(sources, |rules| match rules {
+        Some(rules) => Capability::with_rules(rules, None),
+        None => Capability::new(None),
+    })
+}
+
+fn judge(cents: u64, policies: &Policies) -> (Judgement, Vec<Opinion>) {
+    let args = Json::object([("cents", Json::from(cents))]);
+    let action = Action {
+        tool_name: "pay",
+        args: &args,
+        sanitizer_key: None,
+    };
+    let state = State {
+        steps: 0,
+        tool_calls: 0,
+        model_calls: 0,
+        wall_time_ms: 0,
+        loop_violation: String::new(),
+        tainted: false,
+        sanitized: false,
+        labels: Vec::new(),
+    };
+    let surroundings = Surroundings {
+        examine: &|_| Link::No,
+        base: None,
+    };
+    let facts = Facts::of(&action, state, &surroundings, None);
+    policies.judge(&facts, &args, &|| Json::Null)
+}
+
+#[test]
+fn the_strictest_decides_and_says_why() {
+    let policies = load(&PolicySources {
+        enforced: vec![source("limits.rego", POLICY)],
+        ..PolicySources::default()
+    })
+    .unwrap();
+    let (cheap, _) = judge(5, &policies);
+    assert_eq!(cheap.verdict.decision(), Decision::Escalate);
+    assert_eq!(cheap.explanation.rule, "side-effect");
+
+    let (dear, opinions) = judge(501, &policies);
+    assert_eq!(dear.verdict.decision(), Decision::Deny);
+    assert_eq!(dear.verdict.reason(), Some("TOO_DEAR"));
+    let why = &dear.explanation;
+    let place = (why.rule.as_str(), why.file.as_str(), why.line);
+    assert_eq!(place, ("shop.limits", "limits.rego", 4));
+    let facts = String::from_utf8(why.facts.to_jcs().unwrap()).unwrap();
+    assert_eq!(facts, r#"{"action.args.cents":501}"#);
+    assert_eq!(opinions.len(), 1);
+}
+
+#[test]
+fn a_policy_in_the_shadow_speaks_and_does_not_decide() {
+    let policies = load(&PolicySources {
+        shadow: vec![source("limits.rego", POLICY)],
+        ..PolicySources::default()
+    })
+    .unwrap();
+    let (judgement, opinions) = judge(501, &policies);
+    assert_eq!(judgement.verdict.decision(), Decision::Escalate);
+    assert_eq!(opinions[0].verdict.decision(), Decision::Deny);
+}
+
+#[test]
+fn the_digest_tells_enforced_from_shadow() {
+    let files = vec![source("limits.rego", POLICY)];
+    let enforced = load(&PolicySources {
+        enforced: files.clone(),
+        ..PolicySources::default()
+    });
+    let shadow = load(&PolicySources {
+        shadow: files,
+        ..PolicySources::default()
+    });
+    assert_ne!(enforced.unwrap().digest(), shadow.unwrap().digest());
+}
+
+#[test]
+fn files_that_do_not_compile_do_not_answer_or_fail_a_test_are_refused() {
+    let check = |policy: &str, test: Option<&str>| {
+        load(&PolicySources {
+            enforced: vec![source("p.rego", policy)],
+            tests: test
+                .map(|test| source("p_test.rego", test))
+                .into_iter()
+                .collect(),
+            ..PolicySources::default()
+        })
+        .err()
+        .map(|error| error.to_string())
+    };
+    let test = |cents: u64| {
+        format!(
+            "package t\nimport rego.v1\ntest_dear if data.shop.limits.verdict.decision == \"deny\" \
+             with input as {{\"action\": {{\"args\": {{\"cents\": {cents}}}}}}}\n"
+        )
+    };
+    assert_eq!(check(POLICY, Some(&test(501))), None);
+    let failed = check(POLICY, Some(&test(500))).unwrap();
+    assert!(
+        failed.starts_with("`p_test.rego`:3: `test_dear` fails"),
+        "{failed}"
+    );
+    let broken = check("package p\nimport rego.v1\nverdict := {", None).unwrap();
+    assert!(broken.contains("p.rego"), "{broken}");
+    assert_eq!(
+        check("package p\nimport rego.v1\nanswer := 1", None).unwrap(),
+        "`p.rego`: no rule `verdict` answers"
+    );
+    let clock =
+        "package p\nimport rego.v1\nverdict := {\"decision\": \"allow\"} if time.now_ns() > 0";
+    assert!(check(clock, None).unwrap().contains("time.now_ns"));
+}
+
+#[test]
+fn a_policy_without_an_answer_denies() {
+    let partial = "package p\nimport rego.v1\nverdict := {\"decision\": \"allow\"} if input.action.args.cents > 500";
+    let policies = load(&PolicySources {
+        enforced: vec![source("p.rego", partial)],
+        ..PolicySources::default()
+    })
+    .unwrap();
+    let (judgement, _) = judge(5, &policies);
+    assert_eq!(
+        judgement.verdict.reason(),
+        Some("runtime_error:policy_undefined")
+    );
+    assert!(judgement.constraints.is_none());
+}

@@ -1,0 +1,527 @@
+//! Approvals: where each is in its life.
+//!
+//! A change of state rides on the event that tells of it: both are in one transaction, or neither is.
+//! Every change is one conditional statement; whoever comes second changes nothing and is told what
+//! came first.
+
+use countersign_approval::audit::Entry;
+use countersign_approval::{
+    ApprovalId, Envelope, LeaseId, Nonce, PlanHash, Resolved, State, UnixMs, Verified,
+};
+use countersign_event::Scope;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use crate::reader::stored;
+use crate::{Error, Reader, Stored};
+
+/// A change of an approval or a lease, with what the audit says about it.
+#[derive(Debug)]
+pub struct Change {
+    kind: Kind,
+    audit: Vec<Entry>,
+    now: UnixMs,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Note,
+    Request(Request),
+    Vote(ApprovalId),
+    Resolve {
+        id: ApprovalId,
+        to: State,
+        ends: Option<UnixMs>,
+    },
+    Consume {
+        verified: Verified,
+        owner: String,
+    },
+    Move {
+        id: ApprovalId,
+        from: State,
+        to: State,
+    },
+    Grant(Grant),
+    Use {
+        lease: LeaseId,
+        amount: u64,
+    },
+    Revoke(LeaseId),
+}
+
+#[derive(Debug)]
+struct Request {
+    id: ApprovalId,
+    nonce: Nonce,
+    plan_hash: PlanHash,
+    decide_by: Option<UnixMs>,
+}
+
+/// A lease as the store counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Its name.
+    pub id: LeaseId,
+    /// Whose it is.
+    pub tenant: String,
+    /// How often it covers a call.
+    pub max_uses: u64,
+    /// How much it may spend in all.
+    pub max_spent: Option<u64>,
+    /// When it ends.
+    pub ends: UnixMs,
+}
+
+/// An approval as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// Its name.
+    pub id: ApprovalId,
+    /// The token that is consumed once.
+    pub nonce: Nonce,
+    /// Its session.
+    pub scope: Scope,
+    /// The event that asked for it.
+    pub seq: u64,
+    /// The hash of its plan.
+    pub plan_hash: PlanHash,
+    /// Where it is in its life.
+    pub state: State,
+    /// When it was made.
+    pub issued: UnixMs,
+    /// Until when people may decide.
+    pub decide_by: Option<UnixMs>,
+    /// When it was decided.
+    pub decided: Option<UnixMs>,
+    /// Until when it may start.
+    pub ends: Option<UnixMs>,
+    /// The process that took its one use.
+    pub owner: Option<String>,
+}
+
+/// A lease as it is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    /// What was granted.
+    pub grant: Grant,
+    /// The event that granted it.
+    pub event: Stored,
+    /// How often it was used.
+    pub uses: u64,
+    /// How much it has spent.
+    pub spent: u64,
+    /// When it was taken back.
+    pub revoked: Option<UnixMs>,
+}
+
+/// Why a change was not made. Its event was not recorded either.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeRefused {
+    /// The approval is elsewhere in its life.
+    #[error("the approval is `{0}`")]
+    State(State),
+    /// The time is over.
+    #[error("the time of the approval is over")]
+    TooLate,
+    /// Its one use was taken, whatever its row says.
+    #[error("the nonce of the approval was spent")]
+    Spent,
+    /// There is no such approval or lease.
+    #[error("there is no such approval")]
+    Unknown,
+    /// The lease is used up, over or taken back.
+    #[error("the lease does not cover another call")]
+    LeaseOver,
+}
+
+impl Change {
+    /// Adds to the audit and changes nothing else.
+    pub fn note(entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Note, vec![entry], now)
+    }
+
+    /// A new approval.
+    pub fn request(envelope: &Envelope, entry: Entry, now: UnixMs) -> Self {
+        let request = Request {
+            id: envelope.id(),
+            nonce: envelope.nonce(),
+            plan_hash: envelope.plan().hash(),
+            decide_by: envelope.clocks().decision_ends(),
+        };
+        Self::new(Kind::Request(request), vec![entry], now)
+    }
+
+    /// A vote that decides nothing yet, or comes too late to.
+    pub fn vote(id: ApprovalId, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Vote(id), vec![entry], now)
+    }
+
+    /// The vote that decides, and what it decides.
+    pub fn resolve(
+        resolved: &Resolved,
+        envelope: &Envelope,
+        entries: Vec<Entry>,
+        now: UnixMs,
+    ) -> Self {
+        let (to, ends) = match resolved {
+            Resolved::Granted(granted) => {
+                let ends = envelope.clocks().execution_ends(granted.decided_at());
+                (State::Approved, Some(ends))
+            }
+            Resolved::Refused(_) => (State::Denied, None),
+        };
+        let id = envelope.id();
+        Self::new(Kind::Resolve { id, to, ends }, entries, now)
+    }
+
+    /// The one use. Takes the proof that it may be taken.
+    pub fn consume(verified: Verified, owner: String, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Consume { verified, owner }, vec![entry], now)
+    }
+
+    /// Any other step; `from` is where the approval must be.
+    pub fn step(id: ApprovalId, from: State, to: State, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Move { id, from, to }, vec![entry], now)
+    }
+
+    /// A new lease.
+    pub fn grant(grant: Grant, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Grant(grant), vec![entry], now)
+    }
+
+    /// One use of a lease.
+    pub fn use_lease(lease: LeaseId, amount: u64, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Use { lease, amount }, vec![entry], now)
+    }
+
+    /// The end of a lease.
+    pub fn revoke(lease: LeaseId, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Revoke(lease), vec![entry], now)
+    }
+
+    fn new(kind: Kind, audit: Vec<Entry>, now: UnixMs) -> Self {
+        Self { kind, audit, now }
+    }
+
+    pub(crate) fn now(&self) -> UnixMs {
+        self.now
+    }
+
+    pub(crate) fn audit(&self) -> &[Entry] {
+        &self.audit
+    }
+
+    /// Makes the change, if it may be made; comes before the event is written.
+    pub(crate) fn apply(
+        &self,
+        session: i64,
+        seq: u64,
+        db: &Connection,
+    ) -> Result<Result<(), ChangeRefused>, Error> {
+        let now = self.observe_clock(db)?;
+        match &self.kind {
+            Kind::Note | Kind::Grant(_) => Ok(Ok(())),
+            Kind::Request(request) => request.insert(session, seq, now, db).map(Ok),
+            Kind::Vote(id) => Ok(match state(*id, db)? {
+                Some(_) => Ok(()),
+                None => Err(ChangeRefused::Unknown),
+            }),
+            Kind::Resolve { id, to, ends } => {
+                let changed = db.prepare_cached(RESOLVE)?.execute((
+                    id.to_string(),
+                    to.as_str(),
+                    now,
+                    ends.map(number),
+                ))?;
+                changed_one(changed, *id, db)
+            }
+            Kind::Consume { verified, owner } => consume(verified, owner, now, db),
+            Kind::Move { id, from, to } => {
+                let changed = db.prepare_cached(MOVE)?.execute((
+                    id.to_string(),
+                    from.as_str(),
+                    to.as_str(),
+                    now,
+                ))?;
+                changed_one(changed, *id, db)
+            }
+            Kind::Use { lease, amount } => {
+                let amount = i64::try_from(*amount).unwrap_or(i64::MAX);
+                let changed =
+                    db.prepare_cached(USE_LEASE)?
+                        .execute((lease.to_string(), amount, now))?;
+                Ok(match changed {
+                    1 => Ok(()),
+                    _ => Err(ChangeRefused::LeaseOver),
+                })
+            }
+            Kind::Revoke(lease) => {
+                let changed = db
+                    .prepare_cached(REVOKE_LEASE)?
+                    .execute((lease.to_string(), now))?;
+                Ok(match changed {
+                    1 => Ok(()),
+                    _ => Err(ChangeRefused::LeaseOver),
+                })
+            }
+        }
+    }
+
+    /// What points to the event, once it has its place.
+    pub(crate) fn link(&self, event: i64, db: &Connection) -> Result<(), Error> {
+        match &self.kind {
+            Kind::Vote(id) | Kind::Resolve { id, .. } => {
+                db.prepare_cached("INSERT INTO approval_votes (event, approval) VALUES (?1, ?2)")?
+                    .insert((event, id.to_string()))?;
+            }
+            Kind::Grant(grant) => {
+                db.prepare_cached(GRANT)?.insert((
+                    grant.id.to_string(),
+                    event,
+                    grant.tenant.as_str(),
+                    signed(grant.max_uses),
+                    grant.max_spent.map(signed),
+                    number(grant.ends),
+                ))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Time never goes back, whatever process or clock it came from.
+    fn observe_clock(&self, db: &Connection) -> Result<i64, Error> {
+        let now = db
+            .prepare_cached(OBSERVE)?
+            .query_row([number(self.now)], |row| row.get(0))?;
+        Ok(now)
+    }
+}
+
+impl Request {
+    fn insert(&self, session: i64, seq: u64, now: i64, db: &Connection) -> Result<(), Error> {
+        db.prepare_cached(REQUEST)?.insert((
+            self.id.to_string(),
+            self.nonce.to_string(),
+            session,
+            signed(seq),
+            self.plan_hash.to_string(),
+            now,
+            self.decide_by.map(number),
+        ))?;
+        Ok(())
+    }
+}
+
+/// INVARIANT: one statement takes the one use, and only from `approved` and in time. The tombstone
+/// refuses a nonce whose row was changed back.
+fn consume(
+    verified: &Verified,
+    owner: &str,
+    now: i64,
+    db: &Connection,
+) -> Result<Result<(), ChangeRefused>, Error> {
+    let nonce = verified.nonce().to_string();
+    if db
+        .prepare_cached("SELECT 1 FROM spent_nonces WHERE nonce = ?1")?
+        .exists([&nonce])?
+    {
+        return Ok(Err(ChangeRefused::Spent));
+    }
+    let ends = number(verified.ends());
+    let changed = db
+        .prepare_cached(CONSUME)?
+        .execute((&nonce, owner, now, ends))?;
+    if changed == 1 {
+        db.prepare_cached("INSERT INTO spent_nonces (nonce) VALUES (?1)")?
+            .execute([&nonce])?;
+        return Ok(Ok(()));
+    }
+    Ok(Err(match state(verified.id(), db)? {
+        None => ChangeRefused::Unknown,
+        Some(State::Approved) => ChangeRefused::TooLate,
+        Some(state) => ChangeRefused::State(state),
+    }))
+}
+
+fn changed_one(
+    changed: usize,
+    id: ApprovalId,
+    db: &Connection,
+) -> Result<Result<(), ChangeRefused>, Error> {
+    if changed == 1 {
+        return Ok(Ok(()));
+    }
+    Ok(Err(match state(id, db)? {
+        None => ChangeRefused::Unknown,
+        Some(State::Pending) => ChangeRefused::TooLate,
+        Some(state) => ChangeRefused::State(state),
+    }))
+}
+
+fn state(id: ApprovalId, db: &Connection) -> Result<Option<State>, Error> {
+    let text: Option<String> = db
+        .prepare_cached("SELECT state FROM approvals WHERE id = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))
+        .optional()?;
+    text.map(|text| parsed(&text)).transpose()
+}
+
+impl Reader {
+    /// One approval.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, Error> {
+        Ok(self.approvals_where("a.id = ?1", &id.to_string())?.pop())
+    }
+
+    /// The approval with this nonce.
+    pub fn approval_by_nonce(&self, nonce: Nonce) -> Result<Option<Approval>, Error> {
+        Ok(self
+            .approvals_where("a.nonce = ?1", &nonce.to_string())?
+            .pop())
+    }
+
+    /// Every approval in a state, oldest first.
+    pub fn approvals_in(&self, state: State) -> Result<Vec<Approval>, Error> {
+        self.approvals_where("a.state = ?1", state.as_str())
+    }
+
+    /// The newest approvals of any state, newest first.
+    pub fn newest_approvals(&self, count: usize) -> Result<Vec<Approval>, Error> {
+        let mut newest = self.approvals_where(
+            "a.rowid IN (SELECT rowid FROM approvals ORDER BY issued_unix_ms DESC, rowid DESC LIMIT CAST(?1 AS INTEGER))",
+            &count.to_string(),
+        )?;
+        newest.reverse();
+        Ok(newest)
+    }
+
+    /// The events that carry the votes on an approval, in their order.
+    pub fn votes(&self, id: ApprovalId) -> Result<Vec<Stored>, Error> {
+        self.with(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT e.id, e.line, e.sealed FROM approval_votes v JOIN events e ON e.id = v.event
+                 WHERE v.approval = ?1 ORDER BY v.event",
+            )?;
+            let rows = statement.query_map([id.to_string()], stored)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Every lease that was not taken back and is not over.
+    pub fn leases(&self, tenant: &str) -> Result<Vec<LeaseRow>, Error> {
+        self.with(|db| {
+            let mut statement = db.prepare_cached(LEASES)?;
+            let mut rows = statement.query([tenant])?;
+            let mut leases = Vec::new();
+            while let Some(row) = rows.next()? {
+                leases.push(lease(row)?);
+            }
+            Ok(leases)
+        })
+    }
+
+    /// The latest time that was ever seen.
+    pub fn latest_time(&self) -> Result<UnixMs, Error> {
+        self.with(|db| {
+            let sql = "SELECT latest_unix_ms FROM clock";
+            Ok(time(db.query_row(sql, [], |row| row.get(0))?))
+        })
+    }
+
+    fn approvals_where(&self, condition: &str, value: &str) -> Result<Vec<Approval>, Error> {
+        self.with(|db| {
+            let sql = format!("{SELECT} WHERE {condition} ORDER BY a.issued_unix_ms, a.rowid");
+            let mut statement = db.prepare_cached(&sql)?;
+            let mut rows = statement.query([value])?;
+            let mut approvals = Vec::new();
+            while let Some(row) = rows.next()? {
+                approvals.push(approval(row)?);
+            }
+            Ok(approvals)
+        })
+    }
+}
+
+fn approval(row: &Row<'_>) -> Result<Approval, Error> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let when = |column: usize| row.get::<_, Option<i64>>(column).map(|ms| ms.map(time));
+    Ok(Approval {
+        id: parsed(&text(0)?)?,
+        nonce: parsed(&text(1)?)?,
+        scope: Scope::new(text(2)?, text(3)?).map_err(|error| Error::damaged(0, error))?,
+        seq: u64::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+        plan_hash: parsed(&text(5)?)?,
+        state: parsed(&text(6)?)?,
+        issued: time(row.get(7)?),
+        decide_by: when(8)?,
+        decided: when(9)?,
+        ends: when(10)?,
+        owner: row.get(11)?,
+    })
+}
+
+fn lease(row: &Row<'_>) -> Result<LeaseRow, Error> {
+    let count = |column: usize| {
+        row.get::<_, i64>(column)
+            .map(|count| u64::try_from(count).unwrap_or_default())
+    };
+    Ok(LeaseRow {
+        grant: Grant {
+            id: parsed(&row.get::<_, String>(3)?)?,
+            tenant: row.get(4)?,
+            max_uses: count(5)?,
+            max_spent: row
+                .get::<_, Option<i64>>(7)?
+                .map(|most| u64::try_from(most).unwrap_or_default()),
+            ends: time(row.get(9)?),
+        },
+        event: stored(row)?,
+        uses: count(6)?,
+        spent: count(8)?,
+        revoked: row.get::<_, Option<i64>>(10)?.map(time),
+    })
+}
+
+/// FAIL-CLOSED: a row that this program did not write is damage, not an approval.
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Error> {
+    text.parse()
+        .map_err(|error| Error::damaged(0, format!("a stored approval: {error}")))
+}
+
+fn number(time: UnixMs) -> i64 {
+    signed(time.get())
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn time(ms: i64) -> UnixMs {
+    UnixMs::new(u64::try_from(ms).unwrap_or_default())
+}
+
+const SELECT: &str = "SELECT a.id, a.nonce, s.tenant_id, s.session_id, a.seq, a.plan_hash, a.state,
+    a.issued_unix_ms, a.decide_by_unix_ms, a.decided_unix_ms, a.ends_unix_ms, a.owner
+    FROM approvals a JOIN sessions s ON s.id = a.session";
+const REQUEST: &str =
+    "INSERT INTO approvals (id, nonce, session, seq, plan_hash, state, issued_unix_ms,
+    decide_by_unix_ms) VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?7)";
+const RESOLVE: &str = "UPDATE approvals SET state = ?2, decided_unix_ms = ?3, ends_unix_ms = ?4
+    WHERE id = ?1 AND state = 'pending' AND (decide_by_unix_ms IS NULL OR decide_by_unix_ms > ?3)";
+const CONSUME: &str = "UPDATE approvals SET state = 'consumed', owner = ?2
+    WHERE nonce = ?1 AND state = 'approved' AND ends_unix_ms > ?3 AND ends_unix_ms = ?4";
+const MOVE: &str =
+    "UPDATE approvals SET state = ?3, settled_unix_ms = ?4 WHERE id = ?1 AND state = ?2";
+const GRANT: &str = "INSERT INTO leases (id, event, tenant_id, max_uses, uses, max_spent, spent,
+    ends_unix_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, ?6)";
+const USE_LEASE: &str = "UPDATE leases SET uses = uses + 1, spent = spent + ?2
+    WHERE id = ?1 AND revoked_unix_ms IS NULL AND ends_unix_ms > ?3 AND uses < max_uses
+    AND (max_spent IS NULL OR ?2 <= max_spent - spent)";
+const REVOKE_LEASE: &str =
+    "UPDATE leases SET revoked_unix_ms = ?2 WHERE id = ?1 AND revoked_unix_ms IS NULL";
+const LEASES: &str =
+    "SELECT e.id, e.line, e.sealed, l.id, l.tenant_id, l.max_uses, l.uses, l.max_spent,
+    l.spent, l.ends_unix_ms, l.revoked_unix_ms FROM leases l JOIN events e ON e.id = l.event
+    WHERE l.tenant_id = ?1 ORDER BY l.event";
+const OBSERVE: &str = "UPDATE clock SET latest_unix_ms = max(latest_unix_ms, ?1) WHERE id = 1
+    RETURNING latest_unix_ms";

@@ -1,0 +1,207 @@
+//! The audit of approvals: a chain of lines in the database, copied to a file that anybody can read.
+//!
+//! The database has the last word: a line is in the transaction of the change that it tells of, so
+//! it is durable before anything runs. The file holds the same lines, one each, and beside it lie
+//! the signed head and the anchor. A file that was torn by a power cut is completed from the
+//! database; one that says something else is left as it is, and nothing runs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use countersign_approval::audit::{Anchor, Entry, Head};
+use countersign_approval::{SigningKey, UnixMs};
+use countersign_canon::Hash;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::{Error, Folder};
+
+/// Adds lines to the chain, inside a transaction.
+pub(crate) fn append(entries: &[Entry], db: &Connection) -> Result<(), Error> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut head = head(db)?;
+    for entry in entries {
+        let (line, next) = head.append(entry);
+        let line = String::from_utf8_lossy(&line);
+        db.prepare_cached("INSERT INTO audit (number, line) VALUES (?1, ?2)")?
+            .insert((i64::try_from(next.count).unwrap_or(i64::MAX), line))?;
+        head = next;
+    }
+    Ok(())
+}
+
+/// Where the chain ends.
+pub(crate) fn head(db: &Connection) -> Result<Head, Error> {
+    let last: Option<(i64, String)> = db
+        .prepare_cached("SELECT number, line FROM audit ORDER BY number DESC LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(last.map_or_else(Head::genesis, |(number, line)| Head {
+        count: u64::try_from(number).unwrap_or_default(),
+        hash: Hash::of(line.as_bytes()),
+    }))
+}
+
+/// The files of the audit.
+pub(crate) struct AuditFile {
+    folder: Folder,
+    key: Option<SigningKey>,
+    /// How long the file was when we last wrote, and how many lines it had.
+    seen: Option<(u64, u64)>,
+    anchored: bool,
+}
+
+impl AuditFile {
+    /// Touches nothing: a log without approvals has no audit.
+    pub(crate) fn new(folder: &Folder) -> Self {
+        Self {
+            folder: folder.clone(),
+            key: None,
+            seen: None,
+            anchored: true,
+        }
+    }
+
+    /// Copies the lines that the file lacks. Several processes take turns.
+    pub(crate) fn catch_up(&mut self, now: UnixMs, db: &Connection) -> Result<(), Error> {
+        self.write(now, db)
+            .map_err(|error| Error::Audit(std::sync::Arc::new(error)))
+    }
+
+    /// Copies the head once more and makes everything durable.
+    pub(crate) fn close(&mut self, now: UnixMs, db: &Connection) -> Result<(), Error> {
+        if !self.anchored {
+            let head = head(db)?;
+            let anchor = Anchor {
+                head,
+                written_at: now,
+            };
+            let closed = File::open(self.lines())
+                .and_then(|file| file.sync_data())
+                .and_then(|()| {
+                    replace(&self.folder.audit().join("anchor.json"), &anchor.to_text())
+                });
+            closed.map_err(|error| Error::Audit(std::sync::Arc::new(error)))?;
+            self.anchored = true;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, now: UnixMs, db: &Connection) -> io::Result<()> {
+        let folder = self.folder.audit();
+        create_folder(&folder)?;
+        let mut file = options().open(self.lines())?;
+        file.lock()?;
+        let count = self.lines_in(&mut file)?;
+        let (missing, head) = missing(count, db).map_err(io::Error::other)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        file.write_all(&missing)?;
+        self.seen = Some((file.stream_position()?, head.count));
+        let signed = head.sign(self.key()?);
+        replace(&folder.join("head.json"), &signed.to_text())?;
+        self.anchored = false;
+        if count / ANCHOR_EVERY != head.count / ANCHOR_EVERY {
+            file.sync_data()?;
+            let anchor = Anchor {
+                head,
+                written_at: now,
+            };
+            replace(&folder.join("anchor.json"), &anchor.to_text())?;
+            self.anchored = true;
+        }
+        Ok(())
+    }
+
+    /// How many whole lines the file has; a torn last one is cut off. Leaves the place at the end.
+    fn lines_in(&self, file: &mut File) -> io::Result<u64> {
+        let length = file.seek(SeekFrom::End(0))?;
+        let (mut end, mut count) = match self.seen {
+            Some((seen, count)) if seen == length => return Ok(count),
+            Some((seen, count)) if seen < length => (seen, count),
+            _ => (0, 0),
+        };
+        file.seek(SeekFrom::Start(end))?;
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest)?;
+        for line in rest.split_inclusive(|byte| *byte == b'\n') {
+            if line.ends_with(b"\n") {
+                end += line.len() as u64;
+                count += 1;
+            }
+        }
+        if end < length {
+            file.set_len(end)?;
+        }
+        file.seek(SeekFrom::Start(end))?;
+        Ok(count)
+    }
+
+    fn lines(&self) -> PathBuf {
+        self.folder.audit().join("approvals.jsonl")
+    }
+
+    fn key(&mut self) -> io::Result<&SigningKey> {
+        let key = match self.key.take() {
+            Some(key) => key,
+            None => {
+                let secret = countersign_vault::open_or_create_secret(&self.folder.audit_key());
+                SigningKey::from_bytes(&*secret.map_err(io::Error::other)?)
+            }
+        };
+        Ok(self.key.insert(key))
+    }
+}
+
+/// The lines after `count`, and where the chain ends.
+fn missing(count: u64, db: &Connection) -> Result<(Vec<u8>, Head), Error> {
+    let end = head(db)?;
+    if count > end.count {
+        return Err(Error::damaged(
+            count,
+            "the audit file has lines that the database does not have",
+        ));
+    }
+    let mut statement =
+        db.prepare_cached("SELECT line FROM audit WHERE number > ?1 ORDER BY number")?;
+    let mut rows = statement.query([i64::try_from(count).unwrap_or(i64::MAX)])?;
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        let line = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
+        lines.extend_from_slice(line);
+        lines.push(b'\n');
+    }
+    Ok((lines, end))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// A reader sees the old text or the new one.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let mut file = options().truncate(true).open(&temporary)?;
+    file.write_all(text)?;
+    file.write_all(b"\n")?;
+    fs::rename(&temporary, path)
+}
+
+/// How many lines there are between two anchors.
+const ANCHOR_EVERY: u64 = 100;
