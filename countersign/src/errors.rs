@@ -79,6 +79,9 @@ codes! {
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
     Approval = "C0801", Failed, "`countersign approval list` shows where each approval is";
+    Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
+    Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
+    NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
 }
 
 /// A failure on its way to the person at the terminal.

@@ -30,6 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["canon", "event"]),
+    ("mcp", &["canon", "engine", "event", "policy"]),
     (
         "benches",
         &[
@@ -39,7 +40,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "canon", "engine", "event", "policy", "store", "vault", "verify",
+            "canon", "engine", "event", "mcp", "policy", "store", "vault", "verify",
         ],
     ),
 ];

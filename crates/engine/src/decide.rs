@@ -118,7 +118,7 @@ impl Decided {
             }),
             // FAIL-CLOSED: an allow without constraints cannot come from the rules.
             (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {
-                Admission::Refusal(Refusal::denied(&verdict, explanation))
+                Admission::Refusal(Refusal::denied(&verdict, explanation, decision))
             }
         }
     }

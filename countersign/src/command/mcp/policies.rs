@@ -1,0 +1,125 @@
+//! The policies of a wrapped server.
+
+use countersign_canon::Json;
+use countersign_mcp::tools::Shelf;
+use countersign_policy::capability::Capability;
+use countersign_policy::manifest::Manifest;
+use countersign_policy::rego::testing::outline;
+use countersign_policy::rego::{BundleError, Source};
+use countersign_policy::{Mode, Policies, UserPolicy};
+
+use crate::command::policy::source;
+use crate::errors::{Code, Failure};
+
+/// Policies without their manifest.
+pub(super) struct Recipe {
+    /// Rules in the place of the built-in ones.
+    rules: Option<Source>,
+    /// Everything else, and the rules of it that answer.
+    others: Vec<Source>,
+    entries: Vec<String>,
+}
+
+impl Recipe {
+    pub(super) fn read(files: &[String]) -> Result<Self, Failure> {
+        let mut recipe = Self {
+            rules: None,
+            others: Vec::new(),
+            entries: Vec::new(),
+        };
+        for file in files {
+            let source = source(file)?;
+            let found = outline(&source).map_err(|error| invalid(&error))?;
+            if found.package == CAPABILITY {
+                recipe.rules = Some(source);
+                continue;
+            }
+            let answers = found.rules.iter().map(|rule| rule.name.as_str());
+            let answers = answers.filter(|name| matches!(*name, "decision" | "verdict"));
+            for name in answers {
+                let entry = format!("{}.{name}", found.package);
+                if !recipe.entries.contains(&entry) {
+                    recipe.entries.push(entry);
+                }
+            }
+            recipe.others.push(source);
+        }
+        // A policy that nobody asks would be believed to be in force.
+        if !recipe.others.is_empty() && recipe.entries.is_empty() {
+            return Err(Failure::new(
+                Code::Policy,
+                "no rule `decision` or `verdict` answers in the policies",
+            ));
+        }
+        Ok(recipe)
+    }
+
+    pub(super) fn policies(&self, manifest: Option<Manifest>) -> Result<Policies, Failure> {
+        let capability = match &self.rules {
+            Some(rules) => Capability::with_rules(rules.clone(), manifest),
+            None => Capability::new(manifest),
+        };
+        let mut policies = Policies::new(capability.map_err(|error| invalid(&error))?);
+        for entry in &self.entries {
+            let policy = UserPolicy::compile(entry.as_str(), &self.others, entry, Mode::Enforce);
+            policies = policies.with(policy.map_err(|error| invalid(&error))?);
+        }
+        Ok(policies)
+    }
+}
+
+/// A manifest from what a server says about its tools: what says that it only reads may run, and
+/// about everything else nothing is known. There are no budgets, because nobody has set any.
+pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
+    let tools = shelf.definitions().map(|definition| {
+        let effect = match definition.claims_read_only() {
+            true => "read",
+            false => "unknown",
+        };
+        let tool = Json::object([
+            ("definition", Json::from(definition.digest().to_string())),
+            ("server", Json::from(shelf.book().server())),
+            ("side_effect", Json::from(effect)),
+        ]);
+        (definition.name().to_owned(), tool)
+    });
+    let off = |name: &'static str| (name, Json::from(0u64));
+    let most = |name: &'static str, most: u64| (name, Json::from(most));
+    let manifest = Json::object([
+        ("schema", Json::from("countersign/manifest/v1")),
+        (
+            "permissions",
+            Json::object([
+                ("tools", Json::object(tools)),
+                (
+                    "budgets",
+                    Json::object([
+                        most("max_steps", UNLIMITED),
+                        most("max_tool_calls", UNLIMITED),
+                        most("max_wall_time_ms", UNLIMITED),
+                        most("timeout_ms", DAY_MS),
+                        most("max_output_bytes", UNLIMITED),
+                    ]),
+                ),
+            ]),
+        ),
+        (
+            "loops",
+            Json::object([
+                off("identical_calls"),
+                off("no_progress_steps"),
+                off("sequence_min"),
+                off("sequence_max"),
+            ]),
+        ),
+    ]);
+    Manifest::partial(&manifest).map_err(|error| Failure::new(Code::Manifest, error.to_string()))
+}
+
+fn invalid(error: &BundleError) -> Failure {
+    Failure::new(Code::Policy, error.to_string())
+}
+
+const CAPABILITY: &str = "data.countersign.capability";
+const UNLIMITED: u64 = 1 << 52;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
