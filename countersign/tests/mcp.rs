@@ -271,6 +271,27 @@ fn what_a_client_asked_before_it_went_away_is_still_done() {
 }
 
 #[test]
+fn a_policy_beside_the_manifest_has_a_say_and_a_broken_one_stops_the_start() {
+    let place = Place::new();
+    let policy = place.path("mine.rego");
+    let path = policy.to_str().unwrap().to_owned();
+    let text = "package mine\nimport rego.v1\n\
+        verdict := {\"decision\": \"deny\", \"reason\": \"NOT_TODAY\"} if input.action.tool == \"write\"\n\
+        else := {\"decision\": \"allow\", \"reason\": \"OK\"}\n";
+    std::fs::write(&policy, text).unwrap();
+    let mut client = place.guarded(&["--policy", &path]);
+    assert!(client.call(1, "echo").contains("done"));
+    let denied = client.call(2, "write");
+    assert!(denied.contains("NOT_TODAY"), "{denied}");
+    client.end();
+    std::fs::write(&policy, "package mine\nverdict := {").unwrap();
+    let (status, stderr) = place.guarded(&["--policy", &path]).end();
+    assert_eq!(status.code(), Some(3), "{stderr}");
+    assert_eq!(place.lines("effects").len(), 1);
+    place.verify();
+}
+
+#[test]
 fn a_command_that_is_not_there_is_said_so() {
     let place = Place::new();
     let output = Command::new(env!("CARGO_BIN_EXE_countersign"))

@@ -5,66 +5,34 @@ use countersign_mcp::tools::Shelf;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::rego::testing::outline;
-use countersign_policy::rego::{BundleError, Source};
-use countersign_policy::{Mode, Policies, UserPolicy};
+use countersign_policy::{Policies, PolicySources};
 
 use crate::command::policy::source;
 use crate::errors::{Code, Failure};
 
 /// Policies without their manifest.
-pub(super) struct Recipe {
-    /// Rules in the place of the built-in ones.
-    rules: Option<Source>,
-    /// Everything else, and the rules of it that answer.
-    others: Vec<Source>,
-    entries: Vec<String>,
-}
+pub(super) struct Recipe(PolicySources);
 
 impl Recipe {
     pub(super) fn read(files: &[String]) -> Result<Self, Failure> {
-        let mut recipe = Self {
-            rules: None,
-            others: Vec::new(),
-            entries: Vec::new(),
-        };
+        let mut sources = PolicySources::default();
         for file in files {
             let source = source(file)?;
             let found = outline(&source).map_err(|error| invalid(&error))?;
-            if found.package == CAPABILITY {
-                recipe.rules = Some(source);
-                continue;
+            match found.package == CAPABILITY {
+                true => sources.rules = Some(source),
+                false => sources.enforced.push(source),
             }
-            let answers = found.rules.iter().map(|rule| rule.name.as_str());
-            let answers = answers.filter(|name| matches!(*name, "decision" | "verdict"));
-            for name in answers {
-                let entry = format!("{}.{name}", found.package);
-                if !recipe.entries.contains(&entry) {
-                    recipe.entries.push(entry);
-                }
-            }
-            recipe.others.push(source);
         }
-        // A policy that nobody asks would be believed to be in force.
-        if !recipe.others.is_empty() && recipe.entries.is_empty() {
-            return Err(Failure::new(
-                Code::Policy,
-                "no rule `decision` or `verdict` answers in the policies",
-            ));
-        }
-        Ok(recipe)
+        Ok(Self(sources))
     }
 
     pub(super) fn policies(&self, manifest: Option<Manifest>) -> Result<Policies, Failure> {
-        let capability = match &self.rules {
-            Some(rules) => Capability::with_rules(rules.clone(), manifest),
+        Policies::load(&self.0, |rules| match rules {
+            Some(rules) => Capability::with_rules(rules, manifest),
             None => Capability::new(manifest),
-        };
-        let mut policies = Policies::new(capability.map_err(|error| invalid(&error))?);
-        for entry in &self.entries {
-            let policy = UserPolicy::compile(entry.as_str(), &self.others, entry, Mode::Enforce);
-            policies = policies.with(policy.map_err(|error| invalid(&error))?);
-        }
-        Ok(policies)
+        })
+        .map_err(|error| invalid(&error))
     }
 }
 
@@ -116,7 +84,7 @@ pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
     Manifest::partial(&manifest).map_err(|error| Failure::new(Code::Manifest, error.to_string()))
 }
 
-fn invalid(error: &BundleError) -> Failure {
+fn invalid(error: &dyn ToString) -> Failure {
     Failure::new(Code::Policy, error.to_string())
 }
 
