@@ -46,6 +46,7 @@ pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running
 pub use approval::{ApprovalTimes, NotCounted, Redeemed, Standing, Unaskable, Voted};
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
+pub use countersign_approval::ApprovalId;
 pub use engine::Engine;
 pub use files::{PolicyFiles, PolicyFilesError};
 pub use origin::Origin;

@@ -8,8 +8,11 @@ mod hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use countersign_approval::{Tool, ToolCall};
 use countersign_canon::{Digest, Hash, Json};
-use countersign_engine::{Admission, Engine, Origin, Outcome, Permit, Proposal, Refusal, Running};
+use countersign_engine::{
+    Admission, ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running,
+};
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
 
@@ -31,6 +34,10 @@ pub struct Gate {
 pub enum Job {
     /// Decide a call, and begin it if it may run.
     Decide(Box<Call>),
+    /// Look whether a human has decided about a call, and begin it if it may run.
+    Look(Box<Call>, ApprovalId),
+    /// Take a request for approval back: nobody waits for it any more.
+    Withdraw(ApprovalId),
     /// Record how a call went, then deliver.
     Settle {
         /// The call.
@@ -93,6 +100,10 @@ pub enum Done {
     Begun(Id, Begun),
     /// The call may not be forwarded.
     Refused(Id, Refused),
+    /// A human has not decided yet. The refusal is for a client that waits no longer.
+    Held(Box<Call>, ApprovalId, Refused),
+    /// There is nothing to do.
+    Nothing,
     /// The client no longer wanted the call; nothing was begun.
     Dropped(Id),
     /// It is recorded; deliver.
@@ -121,6 +132,12 @@ impl Gate {
     pub fn run(&self, job: Job) -> Done {
         match job {
             Job::Decide(call) => self.decide(*call),
+            Job::Look(call, approval) => self.look(*call, approval),
+            Job::Withdraw(approval) => {
+                // Whoever decides later finds it taken back, or expired.
+                let _ = self.engine.cancel(approval);
+                Done::Nothing
+            }
             Job::Settle {
                 running,
                 outcome,
@@ -182,8 +199,45 @@ impl Gate {
         });
         match admission {
             Admission::Permit(permit) => self.begin(call, permit),
-            Admission::Hold(held) => Done::Refused(call.id, hold::refused(&held)),
+            Admission::Hold(held) => match hold::asked(&held) {
+                Some(approval) => Done::Held(Box::new(call), approval, hold::refused(&held)),
+                None => Done::Refused(call.id, hold::refused(&held)),
+            },
             Admission::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// What a human has decided about a call that waits, if anybody has.
+    fn look(&self, call: Call, approval: ApprovalId) -> Done {
+        if call.cancelled.load(Ordering::Acquire) {
+            let _ = self.engine.cancel(approval);
+            return Done::Dropped(call.id);
+        }
+        match self.engine.approval(approval) {
+            Err(refusal) => Done::Refused(call.id, refused(&refusal)),
+            Ok(None) => Done::Refused(call.id, hold::gone()),
+            Ok(Some(standing)) => match hold::verdict(&standing) {
+                hold::Verdict::Waits(refused) => Done::Held(Box::new(call), approval, refused),
+                hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
+                hold::Verdict::Approved => self.redeem(call, approval),
+            },
+        }
+    }
+
+    /// Runs what was approved: the stored arguments, in the frame that waits for their result.
+    fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
+        let tool = Tool {
+            server: Some(self.server.clone()),
+            name: call.tool.clone(),
+            definition: call.definition,
+        };
+        let encode = |approved: &ToolCall| {
+            splice::with_arguments(&call.frame, approved.args.value()).unwrap_or_default()
+        };
+        match self.engine.redeem(approval, Some(&tool), &encode) {
+            Redeemed::Permit(permit) => self.begin(call, permit),
+            Redeemed::Refused(refusal) => Done::Refused(call.id, hold::over(&refusal)),
+            Redeemed::Failed(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
 

@@ -99,6 +99,16 @@ pub(crate) fn cancelled(id: &Id, reason: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+/// A sign of life for a client that waits, under the token that it gave.
+pub(crate) fn progress(token: &[u8], count: u64, message: &str) -> Vec<u8> {
+    let token = String::from_utf8_lossy(token);
+    let message = text(&Json::from(message));
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{count},"message":{message}}}}}"#
+    )
+    .into_bytes()
+}
+
 /// A request for a page of tools.
 pub(crate) fn tools_list(id: &Id, meta: Option<&str>, cursor: Option<&str>) -> Vec<u8> {
     let meta = meta.map(|meta| format!(r#""_meta":{meta}"#));

@@ -6,6 +6,7 @@
 
 mod calls;
 mod client;
+mod held;
 mod list;
 mod pending;
 mod server;
@@ -56,6 +57,9 @@ pub struct Settings {
     pub elsewhere: ToolNames,
     /// A text that no client uses as an id.
     pub nonce: String,
+    /// How long a call that a human has to decide about is kept open; after that its client is told to
+    /// come back.
+    pub hold_wait: Duration,
     /// How long a call waits until the server has listed its tools.
     pub list_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
@@ -122,7 +126,7 @@ impl Session {
         self.asked.iter().any(|(_, asked)| {
             matches!(
                 asked,
-                Asked::Call(CallState::Waiting | CallState::Deciding { .. })
+                Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_))
             )
         })
     }
@@ -132,6 +136,8 @@ impl Session {
         match done {
             Done::Begun(id, begun) => self.begun(id, begun, now),
             Done::Refused(id, refused) => self.refused(&id, &refused),
+            Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
+            Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
                 self.asked.remove(&id);
                 Vec::new()
@@ -217,6 +223,7 @@ impl Settings {
             shown: None,
             elsewhere: ToolNames::none(),
             nonce: nonce.into(),
+            hold_wait: Duration::from_secs(300),
             list_wait: Duration::from_secs(10),
             max_waiting: 1024,
         }

@@ -64,7 +64,8 @@ fn a_denied_call_and_a_held_one_do_not_pass_and_say_why() {
     assert_eq!(data.get("approval"), None);
     assert_eq!(data.get("event").unwrap().as_str().map(str::len), Some(64));
     scene.register_approver();
-    let held = scene.call("3", "deploy", r#"{"x":1}"#);
+    assert!(scene.call("3", "deploy", r#"{"x":1}"#).is_empty());
+    let held = scene.pass(Duration::from_secs(300));
     let data = json(&held[0])
         .get("error")
         .unwrap()

@@ -80,6 +80,7 @@ impl Session {
             Some(Asked::Call(CallState::Deciding { cancelled })) => {
                 !cancelled.load(Ordering::Acquire)
             }
+            Some(Asked::Call(CallState::Held(held))) => !held.cancelled.load(Ordering::Acquire),
             _ => false,
         };
         if !wanted {
@@ -107,6 +108,9 @@ impl Session {
             Some(Asked::Call(CallState::Deciding { cancelled })) => {
                 cancelled.store(true, Ordering::Release);
                 Vec::new()
+            }
+            Some(Asked::Call(CallState::Held(_))) => {
+                id.map(|id| self.withdraw(&id)).unwrap_or_default()
             }
             Some(Asked::Call(CallState::Waiting)) => {
                 if let Some(id) = id {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use countersign_engine::Running;
+use countersign_engine::{ApprovalId, Running};
 
 use crate::Id;
+use crate::gate::Call;
+use crate::reply::Refused;
 
 /// Requests of one side that have no answer yet.
 pub(super) struct Table<T> {
@@ -41,6 +43,8 @@ pub(super) enum CallState {
         /// Set when the client no longer wants it.
         cancelled: Arc<AtomicBool>,
     },
+    /// A human decides.
+    Held(Box<Held>),
     /// The server works on it.
     Running {
         /// What is needed to settle it.
@@ -48,6 +52,26 @@ pub(super) enum CallState {
         /// When it has taken too long; `None` if that is beyond all times.
         deadline: Option<Instant>,
     },
+}
+
+/// A call that waits for a human.
+pub(super) struct Held {
+    /// The call; away while somebody looks.
+    pub(super) call: Option<Call>,
+    pub(super) approval: ApprovalId,
+    /// Set when the client no longer wants it.
+    pub(super) cancelled: Arc<AtomicBool>,
+    /// What the client hears if nobody decides while it waits.
+    pub(super) refused: Refused,
+    /// When to look again.
+    pub(super) next_look: Instant,
+    /// What the client wants to be told under, if it wants to be told.
+    pub(super) progress_token: Option<Vec<u8>>,
+    /// When the client is told to come back later.
+    pub(super) until: Instant,
+    /// When the client was told that it still waits.
+    pub(super) told: Instant,
+    pub(super) times_told: u64,
 }
 
 /// What a server asked for.

@@ -1,5 +1,7 @@
 //! What comes from the server.
 
+use std::sync::atomic::Ordering;
+
 use crate::frame::{Frame, FrameError, Id, Kind, Params};
 use crate::gate::{Delivery, Job, Waits};
 use crate::method::{Method, Route};
@@ -55,6 +57,11 @@ impl Session {
                 deciding @ Asked::Call(CallState::Deciding { .. }) => {
                     self.asked.insert(id, deciding);
                 }
+                Asked::Call(CallState::Held(held)) => {
+                    held.cancelled.store(true, Ordering::Release);
+                    effects.push(Effect::job(Job::Withdraw(held.approval)));
+                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                }
                 Asked::Call(CallState::Waiting) => {
                     effects.push(Effect::ToClient(self.answer(&id, &refused)));
                 }
@@ -88,7 +95,9 @@ impl Session {
         }
         if matches!(
             self.asked.get(id),
-            Some(Asked::Call(CallState::Waiting | CallState::Deciding { .. }))
+            Some(Asked::Call(
+                CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
+            ))
         ) {
             // The server cannot know this id yet: it guesses.
             return vec![self.unasked(id)];
@@ -100,7 +109,9 @@ impl Session {
             Asked::Call(CallState::Running { running, .. }) => {
                 vec![self.call_answered(frame, id, running)]
             }
-            Asked::Call(CallState::Waiting | CallState::Deciding { .. }) => Vec::new(),
+            Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)) => {
+                Vec::new()
+            }
             Asked::List { first } => {
                 self.list.client_has_answer();
                 let listed = self.listed(&frame, Page { first, own: false });
@@ -214,7 +225,9 @@ impl Session {
         }
         if matches!(
             self.asked.get(id),
-            Some(Asked::Call(CallState::Waiting | CallState::Deciding { .. }))
+            Some(Asked::Call(
+                CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
+            ))
         ) {
             return effects;
         }

@@ -9,7 +9,7 @@ use super::calls::{failed, settle};
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 use crate::Id;
-use crate::gate::Delivery;
+use crate::gate::{Delivery, Job};
 
 impl Session {
     /// When [`tick`](Self::tick) has something to do, if nothing comes before.
@@ -25,7 +25,10 @@ impl Session {
         let late = self.asked.iter().filter(|(_, asked)| is_late(asked));
         let late: Vec<Id> = late.map(|(id, _)| id.clone()).collect();
         for id in late {
-            effects.extend(self.time_out(&id));
+            effects.extend(match self.asked.get(&id) {
+                Some(Asked::Call(CallState::Held(_))) => self.look(&id, now),
+                _ => self.time_out(&id),
+            });
         }
         effects
     }
@@ -39,6 +42,7 @@ impl Session {
                 failed("connection_closed"),
                 Delivery::default(),
             )),
+            Asked::Call(CallState::Held(held)) => Some(Effect::job(Job::Withdraw(held.approval))),
             _ => None,
         })
         .collect()
@@ -67,6 +71,7 @@ impl Session {
 fn deadline(asked: &Asked) -> Option<Instant> {
     match asked {
         Asked::Call(CallState::Running { deadline, .. }) => *deadline,
+        Asked::Call(CallState::Held(held)) => Some(held.deadline()),
         _ => None,
     }
 }

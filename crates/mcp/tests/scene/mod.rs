@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use countersign_approval::{DenyRule, Human};
+use countersign_approval::{BallotPaper, CallDecision, Decision, DenyRule, Human, State, UnixMs};
 use countersign_canon::{Json, Limits};
 use countersign_engine::{Approvers, Engine, Origin, SystemClock};
 use countersign_event::{EventType, Line, Scope};
@@ -224,6 +224,37 @@ impl Scene {
         approvers.add(Human::new("dana").unwrap(), &key).unwrap();
         approvers.require(1, DenyRule::Veto).unwrap();
         approvers.save(self.folder.path()).unwrap();
+    }
+
+    /// What dana says about the one request that waits.
+    pub fn decide(&self, decision: Decision) {
+        let pending = self
+            .engine
+            .store()
+            .reader()
+            .approvals_in(State::Pending)
+            .unwrap();
+        let [row] = pending.as_slice() else {
+            panic!("{} requests wait", pending.len());
+        };
+        let standing = self.engine.approval(row.id).unwrap().unwrap();
+        let call = standing.envelope.plan().calls()[0].id.clone();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        let paper = BallotPaper {
+            decisions: vec![CallDecision { call, decision }],
+            approver: Human::new("dana").unwrap(),
+            display: standing.rendering.display_sha256(),
+            signed_at: UnixMs::new(now as u64),
+        };
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let submission = paper.sign(&standing.envelope, &key);
+        let _voted = self.engine.vote(&submission.to_text()).unwrap();
+    }
+
+    /// Where every request for approval is.
+    pub fn approvals(&self) -> Vec<State> {
+        let newest = self.engine.store().reader().newest_approvals(100).unwrap();
+        newest.iter().map(|row| row.state).collect()
     }
 
     pub fn terminate(&self) {
