@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use countersign_canon::Json;
@@ -34,8 +35,8 @@ Stands between an MCP client and a server that it starts: put `countersign mcp -
 server's command. What is allowed passes byte by byte as it came; every call is decided and recorded
 first. Standard output carries the protocol alone. The exit code is the server's.
 
-Without a manifest every call is recorded, tools that say that they only read run, and all others are
-held for a human. A tool is pinned when it is first seen; when its definition changes, calls of it
+Without a manifest every call is recorded, and held for a human unless somebody has said that the tool
+only reads (`countersign tools accept SERVER TOOL DIGEST --reads`). A tool is pinned when it is first seen; when its definition changes, calls of it
 are refused.
 
 Examples:
@@ -61,6 +62,9 @@ pub(crate) struct Mcp {
     /// What becomes of methods that the protocol does not name
     #[arg(long, value_enum, default_value = "refuse")]
     unknown_methods: UnknownMethods,
+    /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    hold_wait: u64,
     /// Leave tools out of the list that the manifest does not declare
     #[arg(long, requires = "manifest")]
     hide_undeclared: bool,
@@ -143,6 +147,7 @@ impl Mcp {
     fn settings(&self, server: &str, manifest: Option<&Manifest>) -> Result<Settings, Failure> {
         let mut settings = Settings::new(server, random()?);
         settings.limits.max_bytes = self.max_frame;
+        settings.hold_wait = Duration::from_secs(self.hold_wait);
         settings.refusals = match self.refusals {
             Refusals::Error => RefusalForm::Error,
             Refusals::Result => RefusalForm::ToolResult,
@@ -230,8 +235,8 @@ fn pin(book: &mut Book, manifest: Option<&Manifest>) {
 
 fn say_what_holds(scope: &Scope, folder: &Path) {
     output::stderr(&format!(
-        "countersign: no manifest, so every call is recorded, tools that say that they only read run, \
-         and all others are held\ncountersign: session {} in {}",
+        "countersign: no manifest, so every call is recorded, and held unless somebody has said that \
+         its tool only reads\ncountersign: session {} in {}",
         scope.session.as_str(),
         folder.display()
     ));

@@ -19,7 +19,7 @@ pub(crate) enum Tools {
     List(list::List),
     /// Show what differs between the accepted definition of a tool and the one that waits
     Diff(diff::Diff),
-    /// Accept the definition that waits
+    /// Accept a definition that somebody has looked at
     Accept(accept::Accept),
 }
 

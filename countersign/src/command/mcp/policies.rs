@@ -36,11 +36,13 @@ impl Recipe {
     }
 }
 
-/// A manifest from what a server says about its tools: what says that it only reads may run, and
-/// about everything else nothing is known. There are no budgets, because nobody has set any.
+/// A manifest from what people have accepted: what somebody said only reads may run, and about
+/// everything else nothing is known. There are no budgets, because nobody has set any.
+///
+/// SECURITY: what the server says about its own tools does not count.
 pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
     let tools = shelf.definitions().map(|definition| {
-        let effect = match definition.claims_read_only() {
+        let effect = match shelf.book().reads(definition) {
             true => "read",
             false => "unknown",
         };

@@ -22,6 +22,8 @@ pub struct Pin {
     pub digest: Digest,
     /// Who accepted it.
     pub origin: Origin,
+    /// Whether a person said that it only reads. What the server says about itself does not count.
+    pub reads: bool,
     /// The definition, for comparing; a manifest gives the digest alone.
     pub definition: Option<Json>,
 }
@@ -96,11 +98,28 @@ impl Book {
         self.proposed.remove(tool).is_some()
     }
 
-    /// Accepts what was seen of a tool: somebody has looked at it. `None` if nothing waits.
-    pub fn accept_proposed(&mut self, tool: &str) -> Option<Digest> {
-        let definition = self.proposed.remove(tool)?;
-        self.pin(&definition, Origin::Accepted);
-        Some(definition.digest())
+    /// Accepts a definition of a tool: somebody has looked at it, and says whether it only reads. It
+    /// waits, or it was pinned without anybody looking. `false` if there is no such definition.
+    pub fn accept_seen(&mut self, tool: &str, digest: Digest, reads: bool) -> bool {
+        let waiting = self.proposed.get(tool).cloned();
+        if let Some(definition) = waiting.filter(|one| one.digest() == digest) {
+            self.proposed.remove(tool);
+            self.pin(&definition, Origin::Accepted);
+        }
+        match self.pins.get_mut(tool).filter(|pin| pin.digest == digest) {
+            Some(pin) => {
+                pin.origin = Origin::Accepted;
+                pin.reads = reads;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a person said that this very definition only reads.
+    pub fn reads(&self, definition: &Definition) -> bool {
+        let pin = self.pins.get(definition.name());
+        pin.is_some_and(|pin| pin.reads && pin.digest == definition.digest())
     }
 
     /// Takes over what a person has accepted in another copy of this book.
@@ -145,6 +164,7 @@ impl Book {
             Pin {
                 digest,
                 origin,
+                reads: false,
                 definition,
             },
         );
@@ -154,6 +174,7 @@ impl Book {
         let pin = Pin {
             digest: definition.digest(),
             origin,
+            reads: false,
             definition: Some(definition.value().clone()),
         };
         self.pins.insert(definition.name().to_owned(), pin);
@@ -166,6 +187,7 @@ impl Book {
                 ("definition", Json::from(pin.definition.clone())),
                 ("digest", Json::from(pin.digest.to_string())),
                 ("origin", Json::from(pin.origin.as_str())),
+                ("reads", Json::from(pin.reads)),
             ])
         };
         let pins = self.pins.iter().map(|(name, one)| (name.clone(), pin(one)));
@@ -220,6 +242,7 @@ fn read_pin(name: &str, json: &Json) -> Result<Pin, BookError> {
     Ok(Pin {
         digest,
         origin: origin.ok_or(BookError("an origin is missing"))?,
+        reads: json.get("reads").and_then(Json::as_bool).unwrap_or(false),
         definition: definition.cloned(),
     })
 }

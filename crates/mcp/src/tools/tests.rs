@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::{Frame, FrameLimits, Kind};
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Digest, Json, Limits};
 
 fn definition(text: &str) -> Definition {
     Definition::read(text.as_bytes()).unwrap()
@@ -282,8 +282,11 @@ fn what_is_seen_and_not_accepted_waits_for_a_person() {
     assert!(back.take_changed_book().unwrap().proposed().is_empty());
     // Somebody accepts it, while a copy of the book is in use.
     let mut accepted = kept.clone();
-    assert_eq!(accepted.accept_proposed("t"), Some(later.digest()));
-    assert_eq!(accepted.accept_proposed("t"), None);
+    assert!(!accepted.accept_seen("t", Digest::of(b"never seen"), true));
+    assert!(accepted.accept_seen("t", later.digest(), false));
+    assert!(!accepted.reads(&later));
+    assert!(accepted.accept_seen("t", later.digest(), true));
+    assert!(accepted.reads(&later));
     let mut copy = kept;
     copy.adopt(&accepted);
     assert_eq!(copy, accepted);
