@@ -30,8 +30,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Record a sample session, verify it, then tamper with a copy
+    /// Watch an agent at work: what runs, what is stopped, what waits for you, and what can be checked
     Demo(demo::Demo),
+    #[command(hide = true)]
+    DemoServer(demo::DemoServer),
     /// Stand between an MCP client and a server
     Mcp(mcp::Mcp),
     #[command(hide = true)]
@@ -67,6 +69,7 @@ impl Cli {
         let format = self.format;
         match self.command {
             Command::Demo(demo) => demo.run(),
+            Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
             Command::Tools(tools) => tools.run(format),

@@ -78,6 +78,7 @@ codes! {
     SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
+    Demo = "C0710", Failed, "this should not happen; please report it with the output of `countersign demo --yes-demo`";
     Approval = "C0801", Failed, "`countersign approval list` shows where each approval is";
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";

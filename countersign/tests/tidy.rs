@@ -40,7 +40,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "canon", "engine", "event", "mcp", "policy", "store", "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "mcp", "policy", "store", "vault",
+            "verify",
         ],
     ),
 ];

@@ -98,9 +98,12 @@ pub(crate) fn rendering(envelope: &Envelope) -> Result<Rendering, Fault> {
 }
 
 /// The context as it is now. What only a door knows, it brings.
+///
+/// Whoever counts votes need not know the policies that the action runs under: the engine that lets
+/// it run compares them.
 pub(crate) fn context(
     envelope: &Envelope,
-    policies: &Policies,
+    policy: Digest,
     tools: Option<Vec<(Tool, Class)>>,
 ) -> Context {
     let mut context = envelope.plan().context();
@@ -108,7 +111,7 @@ pub(crate) fn context(
         Some(_) => workspace(Path::new(&context.scope.workspace.root)),
         None => context.scope.workspace,
     };
-    context.policy = policies.digest();
+    context.policy = policy;
     if let Some(tools) = tools {
         context.tools = tools;
     }

@@ -94,7 +94,7 @@ impl Engine {
         );
         let situation = Situation {
             state: standing.row.state,
-            context: &context(envelope, &self.policies(), None),
+            context: &context(envelope, envelope.plan().policy(), None),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),
