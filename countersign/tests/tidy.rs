@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["canon", "event"]),
-    ("mcp", &["canon", "engine", "event", "policy"]),
+    ("mcp", &["approval", "canon", "engine", "event", "policy"]),
     (
         "benches",
         &[
