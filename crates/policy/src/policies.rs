@@ -2,10 +2,10 @@
 
 use countersign_canon::{Digest, Json};
 
-use crate::Verdict;
 use crate::capability::{Capability, Judgement};
 use crate::facts::Facts;
 use crate::rego::{BundleError, Source, object, testing, to_value};
+use crate::{Decision, Verdict};
 
 mod user;
 
@@ -142,6 +142,8 @@ impl Policies {
             .map(|policy| policy.opinion(&input))
             .collect();
         for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
+            let held = opinion.verdict.decision() == Decision::Escalate;
+            judgement.irreversible |= held && self.capability.raises(facts);
             judgement = self.joined(judgement, opinion);
         }
         (judgement, opinions)
