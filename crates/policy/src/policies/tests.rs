@@ -224,3 +224,24 @@ fn a_hold_of_what_nobody_declared_is_of_the_irreversible_class() {
     assert_eq!(declared.verdict.decision(), Decision::Escalate);
     assert!(!declared.irreversible);
 }
+
+#[test]
+fn observing_stops_nothing_and_says_what_would_have_been() {
+    let sources = PolicySources {
+        enforced: vec![source("limits.rego", POLICY)],
+        ..PolicySources::default()
+    };
+    let enforcing = load(&sources).unwrap();
+    let digest = enforcing.digest();
+    let observing = enforcing.observing();
+    let (judgement, opinions) = judge(501, &observing);
+    assert_eq!(judgement.verdict.decision(), Decision::Allow);
+    assert!(judgement.constraints.is_some());
+    let said = opinions.last().unwrap();
+    assert_eq!(
+        (said.policy.as_str(), said.mode),
+        ("observed", Mode::Shadow)
+    );
+    assert_eq!(said.verdict.reason(), Some("TOO_DEAR"));
+    assert_ne!(observing.digest(), digest);
+}
