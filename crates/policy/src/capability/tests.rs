@@ -263,3 +263,25 @@ fn a_hold_for_taint_is_irreversible_unless_the_effect_is_declared() {
         assert_eq!(judgement.irreversible, irreversible, "{entry} {reason}");
     }
 }
+
+#[test]
+fn an_explanation_asks_for_no_more_than_is_missing() {
+    let manifest = r#"{"permissions":{"tools":["exec","net"],"net":{"domains":["x.com"]},
+        "exec":{"allowed_bins":["ls"]}}}"#;
+    let rules = Capability::new(Some(Manifest::partial(&json(manifest)).unwrap())).unwrap();
+    for (tool, args, change) in [
+        (
+            "exec",
+            r#"{"cmd":"ls; rm x"}"#,
+            "list rm under permissions.exec.allowed_bins",
+        ),
+        (
+            "net",
+            r#"{"url":"https://x.com","host":"y.com"}"#,
+            "list y.com under permissions.net.domains",
+        ),
+    ] {
+        let judgement = judge(&rules, tool, args, calm());
+        assert_eq!(judgement.explanation.change, change);
+    }
+}
