@@ -24,6 +24,10 @@ pub(super) enum Access {
 }
 
 impl Places {
+    /// The members in which network tools usually take their destination.
+    pub(super) const USUAL_HOSTS: &'static [&'static str] =
+        &["domain", "host", "hostname", "url", "uri", "endpoint"];
+
     pub(super) fn of(name: &str, tool: Option<&Tool>) -> Self {
         let declared = tool.map(|tool| &tool.arguments);
         let hosts = declared
@@ -98,8 +102,10 @@ fn pointers(texts: &[&str]) -> Vec<Pointer> {
 }
 
 static NOWHERE: [Pointer; 0] = [];
-static USUAL_HOSTS: LazyLock<Vec<Pointer>> =
-    LazyLock::new(|| pointers(&["/domain", "/host", "/hostname", "/url", "/uri", "/endpoint"]));
+static USUAL_HOSTS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
+    let pointer = |name: &&str| Pointer::parse(&format!("/{name}")).ok();
+    Places::USUAL_HOSTS.iter().filter_map(pointer).collect()
+});
 static USUAL_PATHS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
     pointers(&[
         "/path",
