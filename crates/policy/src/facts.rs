@@ -359,9 +359,18 @@ fn paths_outside(
         return vec!["(no path)".to_owned()];
     }
     given
+        .flat_map(each_path)
         .filter(|path| !is_inside(path, roots, surroundings))
         .map(shown)
         .collect()
+}
+
+/// A path, or each of a list of paths. An empty list names no path and is no text either.
+fn each_path(given: &Json) -> &[Json] {
+    match given {
+        Json::Array(paths) if !paths.is_empty() => paths,
+        _ => std::slice::from_ref(given),
+    }
 }
 
 fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>) -> bool {

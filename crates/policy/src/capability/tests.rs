@@ -285,3 +285,56 @@ fn an_explanation_asks_for_no_more_than_is_missing() {
         assert_eq!(judgement.explanation.change, change);
     }
 }
+
+#[test]
+fn every_path_of_a_call_has_to_be_inside() {
+    let classic = r#"{"permissions":{"tools":["read_file"],"fs":{"read_roots":["/data"]}}}"#;
+    let declared = r#"{"schema":"countersign/manifest/v1","permissions":{"fs":{"read_roots":["/data"]},
+        "tools":{"many":{"side_effect":"read","arguments":{"path":"/paths"}}}}}"#;
+    let allow = (Decision::Allow, "OK");
+    let deny = (Decision::Deny, "PATH_DENY");
+    for (manifest, tool, args, expect) in [
+        (classic, "read_file", r#"{"path":"/data/a"}"#, allow),
+        (
+            classic,
+            "read_file",
+            r#"{"path":"/data/a","paths":["/etc/passwd"]}"#,
+            deny,
+        ),
+        (
+            classic,
+            "read_file",
+            r#"{"path":"/data/a","target":"/etc/passwd"}"#,
+            deny,
+        ),
+        (
+            classic,
+            "read_file",
+            r#"{"paths":["/data/a","/data/b"]}"#,
+            allow,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a","/data/b"]}"#,
+            allow,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a","/data/../etc"]}"#,
+            deny,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a",["/data/b"]]}"#,
+            deny,
+        ),
+        (declared, "many", r#"{"paths":["/data/a",5]}"#, deny),
+        (declared, "many", r#"{"paths":[]}"#, deny),
+        (declared, "many", r#"{"paths":"/data/a"}"#, allow),
+    ] {
+        check(manifest, tool, args, calm(), expect);
+    }
+}

@@ -119,5 +119,12 @@ static USUAL_PATHS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
         "/destination",
         "/from",
         "/to",
+        "/src",
+        "/dst",
+        "/old_path",
+        "/new_path",
+        "/target",
+        "/paths",
+        "/files",
     ])
 });
