@@ -291,6 +291,8 @@ fn every_path_of_a_call_has_to_be_inside() {
     let classic = r#"{"permissions":{"tools":["read_file"],"fs":{"read_roots":["/data"]}}}"#;
     let declared = r#"{"schema":"countersign/manifest/v1","permissions":{"fs":{"read_roots":["/data"]},
         "tools":{"many":{"side_effect":"read","arguments":{"path":"/paths"}}}}}"#;
+    let files = r#"{"permissions":{"tools":["read_text_file","read_multiple_files","create_file"],
+        "fs":{"read_roots":["/data"],"write_roots":["/data/out"]}}}"#;
     let allow = (Decision::Allow, "OK");
     let deny = (Decision::Deny, "PATH_DENY");
     for (manifest, tool, args, expect) in [
@@ -334,6 +336,15 @@ fn every_path_of_a_call_has_to_be_inside() {
         (declared, "many", r#"{"paths":["/data/a",5]}"#, deny),
         (declared, "many", r#"{"paths":[]}"#, deny),
         (declared, "many", r#"{"paths":"/data/a"}"#, allow),
+        (files, "read_text_file", r#"{"path":"/etc/passwd"}"#, deny),
+        (
+            files,
+            "read_multiple_files",
+            r#"{"paths":["/etc/passwd"]}"#,
+            deny,
+        ),
+        (files, "create_file", r#"{"path":"/data/a"}"#, deny),
+        (files, "create_file", r#"{"path":"/data/out/a"}"#, allow),
     ] {
         check(manifest, tool, args, calm(), expect);
     }

@@ -13,7 +13,8 @@ use crate::matcher::Host;
 pub(super) fn named(args: &Json, places: &Places) -> (Vec<Host>, bool) {
     let declared = places.hosts.iter().filter_map(|place| place.resolve(args));
     let mut given: Vec<&Json> = declared.collect();
-    if !places.hosts_declared && !places.hosts.is_empty() {
+    // They only restrict: a destination in an unusual place is none that grants anything.
+    if !places.hosts_declared && !given.is_empty() {
         given.extend(strays(args));
     }
     let mut hosts = Vec::new();
@@ -96,6 +97,8 @@ mod tests {
         ] {
             check(decoy, Some(&["x.com", "evil.com"]));
         }
+        check(r#"{"Url":"https://x.com"}"#, Some(&[]));
+        check(r#"{"target":"https://x.com"}"#, Some(&[]));
         check(r#"{"domain":"x.com","target":"file://evil.com"}"#, None);
         check(r#"{"domain":"x.com","target":" https://evil.com"}"#, None);
         check(r#"{"domain":"x.com","Urls":["a"],"HOST":["b"]}"#, None);

@@ -73,8 +73,15 @@ fn usual_access(name: &str) -> Access {
     };
     if one_of(&[
         "read_file",
+        "read_text_file",
+        "read_media_file",
+        "read_multiple_files",
+        "get_file_info",
+        "search_files",
+        "directory_tree",
         "list_dir",
         "list_directory",
+        "list_directory_with_sizes",
         "fs.read",
         "fs.list",
         "fs.stat",
@@ -83,10 +90,16 @@ fn usual_access(name: &str) -> Access {
     }
     if one_of(&[
         "write_file",
+        "append_file",
+        "create_file",
         "edit_file",
-        "delete_file",
+        "copy_file",
         "move_file",
+        "rename_file",
+        "delete_file",
+        "remove_file",
         "create_directory",
+        "delete_directory",
         "fs",
     ]) {
         return Access::Write;
