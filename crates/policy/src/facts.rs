@@ -16,6 +16,7 @@ use crate::matcher::{
 use crate::rego::object;
 
 mod clearance;
+mod hosts;
 mod places;
 
 use places::{Access, Places};
@@ -130,7 +131,7 @@ impl Facts {
     ) -> Self {
         let tool = manifest.and_then(|manifest| manifest.tool(action.tool_name));
         let places = Places::of(action.tool_name, tool);
-        let (hosts, hosts_clear) = hosts(action.args, &places.hosts);
+        let (hosts, hosts_clear) = hosts::named(action.args, &places);
         let network = is_network_tool(action.tool_name) || places.hosts_declared;
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
         let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
@@ -228,19 +229,6 @@ fn names(tool: &str) -> Vec<String> {
         }
     }
     names
-}
-
-/// The destinations at the given places, and whether all of them could be told.
-fn hosts(args: &Json, places: &[Pointer]) -> (Vec<Host>, bool) {
-    let mut hosts = Vec::new();
-    let mut clear = true;
-    for given in places.iter().filter_map(|place| place.resolve(args)) {
-        match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host),
-            _ => clear = false,
-        }
-    }
-    (hosts, clear)
 }
 
 fn host_value(host: &Host) -> Value {
@@ -371,9 +359,18 @@ fn paths_outside(
         return vec!["(no path)".to_owned()];
     }
     given
+        .flat_map(each_path)
         .filter(|path| !is_inside(path, roots, surroundings))
         .map(shown)
         .collect()
+}
+
+/// A path, or each of a list of paths. An empty list names no path and is no text either.
+fn each_path(given: &Json) -> &[Json] {
+    match given {
+        Json::Array(paths) if !paths.is_empty() => paths,
+        _ => std::slice::from_ref(given),
+    }
 }
 
 fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>) -> bool {

@@ -29,6 +29,13 @@ impl Functions {
         }
     }
 
+    /// Whether a call is one of these functions, as far as its name tells.
+    pub(super) fn has(&self, call: &str) -> bool {
+        let last = call.rsplit('.').next().unwrap_or_default();
+        let is_local = last == call || call.starts_with("data.");
+        is_local && self.calls.keys().any(|(_, name)| name == last)
+    }
+
     /// A function that can call itself, by its full name.
     pub(super) fn recursive(&self) -> Option<String> {
         let (package, name) = self.calls.keys().find(|start| self.reaches_itself(start))?;

@@ -64,7 +64,15 @@ fn check_surroundings(args: &Json) -> Result<(), Unclear> {
         Some(Json::Array(elements)) => !elements.is_empty(),
         Some(_) => true,
     };
-    match SURROUNDINGS.iter().any(is_set) {
+    let members = args.as_object().into_iter().flatten();
+    // `CMD` and `Env` too: some tools do not tell large letters from small ones.
+    let changes = |name: &&str| {
+        let lower = name.to_ascii_lowercase();
+        let is_respelt = NAMES.contains(&lower.as_str()) && lower != **name;
+        is_respelt || SURROUNDINGS.contains(&lower.as_str())
+    };
+    let mut named = members.map(|(name, _)| name).filter(changes);
+    match named.any(|name| is_set(&name)) {
         true => Err(Unclear::Surroundings),
         false => Ok(()),
     }
@@ -102,12 +110,22 @@ pub(super) const NAMES: &[&str] = &["bin", "cmd", "command"];
 const SURROUNDINGS: &[&str] = &[
     "env",
     "environment",
+    "environ",
+    "envs",
+    "env_vars",
     "shell",
     "argv",
     "arguments",
     "parameters",
     "params",
     "script",
+    "code",
+    "run",
+    "commands",
+    "command_line",
+    "commandline",
+    "cmdline",
+    "interpreter",
     "executable",
     "program",
     "binary",
