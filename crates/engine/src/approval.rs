@@ -24,12 +24,14 @@ use crate::{Approvers, Proposal};
 mod ask;
 mod redeem;
 mod sweep;
+mod tally;
 mod vote;
 
 pub use ask::Unaskable;
 pub(crate) use ask::{Question, ask};
 pub use redeem::Redeemed;
 pub(crate) use redeem::{ApprovalStep, Used};
+pub use tally::{Tally, TallyVote};
 pub use vote::{NotCounted, Voted};
 
 /// How long people have, and how far their clocks may be off.
@@ -97,10 +99,11 @@ pub(crate) fn rendering(envelope: &Envelope) -> Result<Rendering, Fault> {
     Rendering::of(&payload, View::Full).map_err(|error| history(&error.to_string()))
 }
 
-/// The context as it is now. What only a door knows, it brings.
+/// The context as it is now. What only a door knows, it brings; what is not known here is taken as it
+/// was, and compared by the door that runs the action.
 pub(crate) fn context(
     envelope: &Envelope,
-    policies: &Policies,
+    policies: Option<&Policies>,
     tools: Option<Vec<(Tool, Class)>>,
 ) -> Context {
     let mut context = envelope.plan().context();
@@ -108,7 +111,7 @@ pub(crate) fn context(
         Some(_) => workspace(Path::new(&context.scope.workspace.root)),
         None => context.scope.workspace,
     };
-    context.policy = policies.digest();
+    context.policy = policies.map_or(context.policy, Policies::digest);
     if let Some(tools) = tools {
         context.tools = tools;
     }

@@ -98,7 +98,7 @@ impl Engine {
         );
         let situation = Situation {
             state: standing.row.state,
-            context: &context(envelope, &self.policies(), tools),
+            context: &context(envelope, Some(&self.policies()), tools),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),

@@ -97,7 +97,7 @@ impl Engine {
         );
         let situation = Situation {
             state: standing.row.state,
-            context: &context(envelope, &self.policies(), None),
+            context: &context(envelope, self.judging_policies().as_deref(), None),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),
