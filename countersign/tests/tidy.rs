@@ -39,7 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "canon", "engine", "event", "policy", "store", "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "policy", "store", "vault", "verify",
         ],
     ),
 ];
