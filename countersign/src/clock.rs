@@ -87,6 +87,14 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_time_are_read() {
+        assert_eq!(parse_duration("10m").ok(), Some(Duration::from_secs(600)));
+        for bad in ["", "10", "-1s", "1y", "soon"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn durations_count_back_from_now() {
         let now = now_unix_ms().unwrap();
         let hour_ago = parse_moment("1h").unwrap();

@@ -7,7 +7,8 @@ use clap::Args;
 use countersign_approval::{ApprovalId, Arguments, State, Tool};
 use countersign_canon::{Digest, Json};
 use countersign_engine::{
-    Admission, Engine, Hold, Origin, Outcome, Permit, PolicyFiles, Proposal, Redeemed, SystemClock,
+    Admission, ApprovalTimes, Engine, Hold, Origin, Outcome, Permit, PolicyFiles, Proposal,
+    Redeemed, SystemClock,
 };
 
 use super::supervise::{Ended, supervise};
@@ -17,7 +18,7 @@ use crate::command::approver::user;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{self, Format, visible};
+use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -57,6 +58,9 @@ pub(crate) struct Run {
     /// How long to wait for people, as in 90s, 10m or 2h [default: not at all]
     #[arg(long, value_name = "TIME")]
     wait: Option<String>,
+    /// How long people may decide, as in 90s, 10m or 2h
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    decide_within: String,
     /// The manifest
     #[arg(long, value_name = "FILE")]
     manifest: PathBuf,
@@ -91,7 +95,11 @@ impl Run {
         let policies = files
             .load()
             .map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
-        let engine = Engine::new(self.data.store()?, policies, SystemClock);
+        let times = ApprovalTimes {
+            decide_within_ms: Some(self.decide_within_ms()?),
+            ..ApprovalTimes::default()
+        };
+        let engine = Engine::new(self.data.store()?, policies, SystemClock).with_times(times);
         let permit = match self.approval {
             Some(id) => self.redeem(id, patience, &engine)?,
             None => self.admit(patience, &engine, format)?,
@@ -140,7 +148,7 @@ impl Run {
                     message => format!(" ({message})"),
                 };
                 let line = format!("DENY ✗  {tool_name}: {}{message}", refusal.reason());
-                output::stderr(&visible(&line));
+                output::stderr(&inline(&line));
                 Ok(Allowed::Not(match recorded {
                     true => Exit::Denied,
                     false => Exit::Failed,
@@ -162,12 +170,12 @@ impl Run {
         let envelope = match hold.approval {
             Ok(envelope) => envelope,
             Err(unaskable) => {
-                output::stderr(&visible(&format!("HOLD ⏸  {tool}: {reason}; {unaskable}")));
+                output::stderr(&inline(&format!("HOLD ⏸  {tool}: {reason}; {unaskable}")));
                 return Ok(Allowed::Not(Exit::Held));
             }
         };
         let (id, code) = (envelope.id(), envelope.plan().hash().short());
-        output::stderr(&visible(&format!(
+        output::stderr(&inline(&format!(
             "HOLD ⏸  {tool}: {reason}; {id}, code {code}"
         )));
         if patience.is_none() {
@@ -219,7 +227,7 @@ impl Run {
                     let mut decisions = tally.votes.iter().flat_map(|vote| &vote.decisions);
                     let reason = decisions.find_map(|it| it.reason());
                     let reason = reason.map_or("no reason given", |reason| reason.as_str());
-                    output::stderr(&visible(&format!("DENY ✗  {id}: {reason}")));
+                    output::stderr(&format!("DENY ✗  {id}: {}", inline(reason)));
                     Exit::Denied
                 }
                 _ => {
@@ -240,7 +248,7 @@ impl Run {
         let Ready { permit, bytes } = ready;
         let constraints = permit.constraints();
         if let Some(warning) = permit.warning() {
-            output::stderr(&visible(&format!("WARN ✓  {warning}")));
+            output::stderr(&inline(&format!("WARN ✓  {warning}")));
         }
         let running = engine.begin(permit, &bytes)?;
         let ended = supervise(&self.command, &bytes, constraints);
@@ -265,9 +273,15 @@ impl Run {
         }
     }
 
+    fn decide_within_ms(&self) -> Result<u64, Failure> {
+        let within = clock::parse_duration(&self.decide_within)?;
+        Ok(u64::try_from(within.as_millis()).unwrap_or(u64::MAX))
+    }
+
     fn origin(&self) -> Result<Origin, Failure> {
         let person = self.person.clone().or_else(user);
-        let person = person.unwrap_or_else(|| "unknown".to_owned());
+        let person = person
+            .ok_or_else(|| Failure::new(Code::Id, "say who started the agent with --person"))?;
         let folder = std::env::current_dir()
             .map_err(|error| Failure::new(Code::Input, format!("no working folder: {error}")))?;
         Origin::new(&person, &self.agent, &folder)

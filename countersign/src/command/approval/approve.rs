@@ -86,10 +86,9 @@ fn ask(card: &Card) -> Result<(), Failure> {
     }
     let shown = show::text(card, &rendering, View::Full);
     let (question, wanted) = question(card);
-    let mut terminal = io::stderr().lock();
-    let asked = write!(terminal, "{shown}\n\n{question}: ").and_then(|()| terminal.flush());
-    asked.map_err(|error| unconfirmed(format!("cannot ask: {error}")))?;
+    say(&format!("{shown}\n\n"))?;
     drop_typed_ahead()?;
+    say(&format!("{question}: "))?;
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| unconfirmed(format!("cannot read the answer: {error}")))?;
@@ -97,6 +96,14 @@ fn ask(card: &Card) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(unconfirmed("not approved".to_owned())),
     }
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    let mut terminal = io::stderr().lock();
+    let said = terminal
+        .write_all(text.as_bytes())
+        .and_then(|()| terminal.flush());
+    said.map_err(|error| unconfirmed(format!("cannot ask: {error}")))
 }
 
 fn question(card: &Card) -> (String, String) {

@@ -158,11 +158,11 @@ impl Audit {
     fn tell(&self, is_signed: bool, is_anchored: bool, findings: &mut Findings) {
         let count = findings.report.head.count;
         let checked = &mut findings.checked;
-        checked.push(format!("the form of each of {count} entries"));
+        checked.push(format!("the form of each of {}", entries(count)));
         checked.push("the link of each of them to the one before it, from the first on".to_owned());
         let not_checked = &mut findings.not_checked;
         match is_signed {
-            true => checked.push("the signed head: nothing was cut from the end".to_owned()),
+            true => checked.push("the end of it against the signed head".to_owned()),
             false => not_checked.push(Absent::SignedHead.to_string()),
         }
         if is_anchored {
@@ -198,7 +198,7 @@ impl Findings {
         };
         let head = self.report.head;
         let name = inline(&folder.display().to_string());
-        let mut lines = vec![format!("{word}  {name}: {} entries", head.count)];
+        let mut lines = vec![format!("{word}  {name}: {}", entries(head.count))];
         if !self.is_good() {
             lines.push("\ndoes not hold:".to_owned());
             let shown = self.problems.iter().take(MAX_SHOWN);
@@ -249,6 +249,13 @@ impl Findings {
             ("checked", texts(&self.checked)),
             ("not_checked", texts(&self.not_checked)),
         ])
+    }
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        several => format!("{several} entries"),
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use countersign_approval::{Human, KeyId, KeyStatus, SigningKey};
 use countersign_engine::Approvers;
-use countersign_vault::{open_or_create_secret, open_secret};
+use countersign_vault::{KeyringError, open_or_create_secret, open_secret};
 
 use crate::errors::{Code, Failure};
 use crate::folder::parent;
@@ -30,6 +30,7 @@ impl KeyOption {
     pub(crate) fn file(&self, data: &Path) -> Result<KeyFile, Failure> {
         let usual = || default_config_folder().map(|folder| folder.join("approver.key"));
         let path = self.key.clone().or_else(usual);
+        let path = path.and_then(|path| std::path::absolute(path).ok());
         let path = path.ok_or_else(|| {
             failure("there is no home folder: say where your key is with --key".to_owned())
         })?;
@@ -64,7 +65,9 @@ impl KeyFile {
     /// The key in the file; a new one if there is no file.
     pub(super) fn open_or_create(&self) -> Result<SigningKey, Failure> {
         create_folder(&parent(&self.path)).map_err(|error| self.io("make", &error))?;
-        Ok(SigningKey::from_bytes(&*open_or_create_secret(&self.path)?))
+        Ok(SigningKey::from_bytes(
+            &*open_or_create_secret(&self.path).map_err(unusable)?,
+        ))
     }
 
     /// The key that may decide. Finishes a rotation that was stopped on its way.
@@ -78,7 +81,7 @@ impl KeyFile {
             let path = self.path.display();
             return Err(failure(format!("there is no key in `{path}`")));
         }
-        let secret = SigningKey::from_bytes(&*open_secret(&self.path)?);
+        let secret = SigningKey::from_bytes(&*open_secret(&self.path).map_err(unusable)?);
         let id = KeyId::of(&secret.verifying_key());
         let path = self.path.display();
         match approvers.key(id) {
@@ -95,9 +98,8 @@ impl KeyFile {
     /// The first step of a rotation: the next key, durable beside the one in use. One that an earlier
     /// rotation left there was never used, and serves.
     pub(super) fn prepare(&self) -> Result<SigningKey, Failure> {
-        Ok(SigningKey::from_bytes(&*open_or_create_secret(
-            &self.next_path(),
-        )?))
+        let next = open_or_create_secret(&self.next_path()).map_err(unusable)?;
+        Ok(SigningKey::from_bytes(&next))
     }
 
     /// The last step of a rotation: the next key takes the place of the old one.
@@ -112,7 +114,10 @@ impl KeyFile {
     fn next(&self) -> Result<Option<SigningKey>, Failure> {
         let path = self.next_path();
         match path.exists() {
-            true => Ok(Some(SigningKey::from_bytes(&*open_secret(&path)?))),
+            true => {
+                let next = open_secret(&path).map_err(unusable)?;
+                Ok(Some(SigningKey::from_bytes(&next)))
+            }
             false => Ok(None),
         }
     }
@@ -151,6 +156,20 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// What is wrong with a file of secrets, in words for this one.
+fn unusable(error: KeyringError) -> Failure {
+    failure(match error {
+        KeyringError::Io { what, path, source } => {
+            format!("cannot {what} `{}`: {source}", path.display())
+        }
+        KeyringError::Form(path) => format!("`{}` is not a key", path.display()),
+        KeyringError::Exposed { path, mode } => {
+            format!("other users can read `{}` (mode {mode:o})", path.display())
+        }
+        other => other.to_string(),
+    })
 }
 
 fn failure(message: String) -> Failure {

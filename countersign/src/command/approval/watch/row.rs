@@ -64,7 +64,8 @@ fn columns(character: char) -> usize {
 }
 
 pub(super) const GOES_ON: &str = "↪ ";
-const NARROWEST: usize = 8;
+/// One wide character after the mark.
+const NARROWEST: usize = 4;
 
 #[cfg(test)]
 mod tests {

@@ -167,6 +167,9 @@ fn obstacle(model: &Model) -> Option<&'static str> {
         (None, Some(open)) => open,
         (obstacle, _) => return obstacle,
     };
+    if model.width < MIN_WIDTH || model.height < MIN_HEIGHT {
+        return Some("the window is too small to see what it is");
+    }
     match (open.is_complete(), open.seen) {
         (false, _) => Some("parts of it are not shown: look at everything first, with e"),
         (true, false) if open.detail.irreversible => {
@@ -221,6 +224,9 @@ fn show(model: &mut Model, detail: Detail, now_ms: u64) {
 /// How long keys do nothing after something new appeared.
 pub(super) const QUIET_MS: u64 = 300;
 const LONGEST: usize = 4096;
+/// The smallest window in which somebody can read.
+const MIN_WIDTH: u16 = 20;
+const MIN_HEIGHT: u16 = 6;
 
 #[cfg(test)]
 mod tests;
