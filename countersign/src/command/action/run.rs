@@ -11,6 +11,7 @@ use countersign_engine::{
     Redeemed, SystemClock,
 };
 
+use super::files::files;
 use super::supervise::{Ended, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
@@ -24,7 +25,8 @@ use crate::output::{self, Format, inline};
 #[command(after_help = "\
 The action is recorded and decided first. If it may run, COMMAND gets the arguments that were decided
 on, as canonical JSON on standard input, and how it ended is recorded. COMMAND itself is part of what
-people approve: another one is refused.
+people approve, and so is what stands in its program and in the files that it names: if one of them
+changes, it is refused.
 
 A held action waits for a decision as long as --wait says. Without it the command ends with 4 and names
 the approval; --approval ID goes on from there, with the arguments that were stored.
@@ -130,7 +132,7 @@ impl Run {
             server: None,
             definition: Some(self.definition()),
             origin: &origin,
-            preconditions: Vec::new(),
+            preconditions: files(&self.command),
             args: arguments.value().clone(),
             sanitizer_key: None,
             bytes: arguments.canonical(),

@@ -66,8 +66,8 @@ pub(super) fn print(
     key: &ApproverKey,
     format: Format,
 ) -> Result<(), Failure> {
-    match format {
-        Format::Text => output::text(&visible(&summary(decision, voted, key)))?,
+    let printed = match format {
+        Format::Text => output::text(&visible(&summary(decision, voted, key))),
         Format::Json => output::json(&Json::object([
             ("approval_id", Json::from(voted.id.to_string())),
             ("decision", Json::from(decision.as_str())),
@@ -77,7 +77,8 @@ pub(super) fn print(
             ("key_id", Json::from(key.id.to_string())),
             ("votes", Json::from(voted.counted.0 as u64)),
             ("required", Json::from(voted.counted.1 as u64)),
-        ]))?,
-    }
-    Ok(())
+        ])),
+    };
+    // It counts, whether anybody reads so or not.
+    printed.map_err(|error| Failure::from(error).loud())
 }

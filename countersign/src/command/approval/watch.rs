@@ -65,6 +65,16 @@ struct Inbox<'d> {
     model: Model,
     /// What never changes of a request, by its id.
     items: HashMap<ApprovalId, Item>,
+    /// How the open request was when it was last shown.
+    shown: Option<Shown>,
+}
+
+/// Enough of a request to tell whether it has to be shown anew.
+struct Shown {
+    id: ApprovalId,
+    state: State,
+    votes: usize,
+    at: Instant,
 }
 
 impl<'d> Inbox<'d> {
@@ -75,6 +85,7 @@ impl<'d> Inbox<'d> {
             started: Instant::now(),
             model: Model::new(key.person.name(), std::env::var_os("NO_COLOR").is_none()),
             items: HashMap::new(),
+            shown: None,
         }
     }
 
@@ -152,11 +163,33 @@ impl<'d> Inbox<'d> {
         // What comes from here asks for nothing.
         let _ = update(&mut self.model, Message::Items(items, time), now);
         if let Some(id) = self.model.open_id()
+            && self.has_changed(id)?
             && let Some(detail) = self.detail(id)?
         {
             let _ = update(&mut self.model, Message::Detail(Box::new(detail)), now);
         }
         Ok(())
+    }
+
+    /// Whether the open request is to be shown anew. Plans may be long; most looks find nothing new.
+    fn has_changed(&mut self, id: ApprovalId) -> Result<bool, Failure> {
+        let Some(row) = self.desk.reader().approval(id)? else {
+            return Ok(false);
+        };
+        let (state, votes) = (row.state, self.desk.reader().votes(id)?.len());
+        let same = self.shown.as_ref().is_some_and(|shown| {
+            (shown.id, shown.state, shown.votes) == (id, state, votes) && shown.at.elapsed() < STALE
+        });
+        if !same {
+            let at = Instant::now();
+            self.shown = Some(Shown {
+                id,
+                state,
+                votes,
+                at,
+            });
+        }
+        Ok(!same)
     }
 
     fn detail(&self, id: ApprovalId) -> Result<Option<Detail>, Failure> {
@@ -210,3 +243,5 @@ fn broken(error: io::Error) -> Failure {
 /// How soon what others decide is seen.
 const REFRESH: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How old the times on a card may get.
+const STALE: Duration = Duration::from_secs(10);
