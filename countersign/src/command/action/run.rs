@@ -23,15 +23,16 @@ use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
-The action is recorded and decided first. If it may run, COMMAND gets the arguments that were decided
-on, as canonical JSON on standard input, and how it ended is recorded. COMMAND itself is part of what
-people approve, and so is what stands in its program and in the files that it names: if one of them
-changes, it is refused.
+The action is recorded and decided first. If it may run, COMMAND gets the arguments that were
+decided on, as canonical JSON on standard input, and how it ended is recorded. COMMAND itself is
+part of what people approve, and so is what stands in its program and in the files that it names:
+if one of them changes, it is refused.
 
-A held action waits for a decision as long as --wait says. Without it the command ends with 4 and names
-the approval; --approval ID goes on from there, with the arguments that were stored.
+A held action waits for a decision as long as --wait says. Without it the command ends with 4 and
+names the approval; --approval ID goes on from there, with the arguments that were stored.
 
-Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in time.
+Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
+time.
 
 Examples:
   countersign action run --manifest m.yaml --session s1 --tool deploy \\

@@ -17,10 +17,10 @@ use crate::output::Format;
 
 #[derive(Args)]
 #[command(after_help = "\
-In a terminal the whole request is shown first, and then the word `approve` has to be typed; what was
-typed before the question appeared is dropped, and Enter alone approves nothing. What cannot be undone
-needs its code of 16 digits typed back. Without a terminal --code must give the code that
-`countersign approval show` shows: 8 digits, or 16 for what cannot be undone.
+In a terminal the whole request is shown first, and then the word `approve` has to be typed; what
+was typed before the question appeared is dropped, and Enter alone approves nothing. What cannot
+be undone needs its code of 16 digits typed back. Without a terminal --code must give the code
+that `countersign approval show` shows: 8 digits, or 16 for what cannot be undone.
 
 Examples:
   countersign approval approve apr_1f2e

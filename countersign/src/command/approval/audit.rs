@@ -20,9 +20,9 @@ use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads files only: approvals.jsonl, head.json and anchor.json in the folder `audit` of the data folder.
-Note the last hash and the public key that it prints, elsewhere: with --head and --public-key a later
-check finds what nobody can find from the files alone.
+Reads files only: approvals.jsonl, head.json and anchor.json in the folder `audit` of the data
+folder. Note the last hash and the public key that it prints, elsewhere: with --head and
+--public-key a later check finds what nobody can find from the files alone.
 
 Examples:
   countersign approval audit

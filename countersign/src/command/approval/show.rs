@@ -13,8 +13,8 @@ use crate::output::{self, Format};
 
 #[derive(Args)]
 #[command(after_help = "\
-Lines that begin with │ are the plan, character by character; what would not show as itself is written
-as ⟨U+XXXX⟩. Lines that begin with ┆ are what the agent says, and nobody has checked it.
+Lines that begin with │ are the plan, character by character; what would not show as itself is
+written as ⟨U+XXXX⟩. Lines that begin with ┆ are what the agent says, and nobody has checked it.
 
 Examples:
   countersign approval show apr_1f2e

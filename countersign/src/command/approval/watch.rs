@@ -31,8 +31,8 @@ use update::{Effect, Message, update};
 
 #[derive(Args)]
 #[command(after_help = "\
-`?` in the inbox lists the keys. Enter approves nothing: to approve, the code of the plan has to be
-typed. What others decide appears within a second.")]
+`?` in the inbox lists the keys. Enter approves nothing: to approve, the code of the plan has to
+be typed. What others decide appears within a second.")]
 pub(crate) struct Watch {
     #[command(flatten)]
     key: KeyOption,

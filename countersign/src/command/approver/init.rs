@@ -12,9 +12,9 @@ use crate::output::{self, Format, visible};
 
 #[derive(Args)]
 #[command(after_help = "\
-The key (Ed25519) stays in its file, for you only, outside the data folder; the list of approvers gets
-its public part. With a key that is there already, that one is registered: so one key serves several
-data folders.
+The key (Ed25519) stays in its file, for you only, outside the data folder; the list of approvers
+gets its public part. With a key that is there already, that one is registered: so one key serves
+several data folders.
 
 Examples:
   countersign approver init --name dana

@@ -12,8 +12,8 @@ use crate::output::{self, Format};
 
 #[derive(Args)]
 #[command(after_help = "\
-Requests that are open already were made for another agreement: they can no longer be approved, and
-have to be made again.
+Requests that are open already were made for another agreement: they can no longer be approved,
+and have to be made again.
 
 Examples:
   countersign approver require 2

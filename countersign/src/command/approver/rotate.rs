@@ -14,9 +14,10 @@ use crate::output::{self, Format, visible};
 #[derive(Args)]
 #[command(after_help = "\
 The list of approvers changes in one step: before it the old key decides, after it the new one.
-Whatever stops the command in between, the next one uses the key that is on the list. Votes of the old
-key on what is still open no longer count: decide those again. If the key is on the list of another
-data folder too, run `countersign approver init` there afterwards, and revoke the old key.")]
+Whatever stops the command in between, the next one uses the key that is on the list. Votes of
+the old key on what is still open no longer count: decide those again. If the key is on the list
+of another data folder too, run `countersign approver init` there afterwards, and revoke the old
+key.")]
 pub(crate) struct Rotate {
     #[command(flatten)]
     key: KeyOption,
