@@ -8,7 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, demo, explain, keys, log, manifest, policy, session, verify,
+    action, approval, approver, canon, demo, explain, keys, log, manifest, mcp, policy, session,
+    tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -17,8 +18,9 @@ use crate::output::Format;
 
 /// Countersign stands between an AI agent and everything the agent can touch.
 ///
-/// This version keeps the sealed event log: durable, hash-chained, encrypted where it is not
-/// public, and verifiable offline. It decides what may run, and lets people decide the rest.
+/// This version wraps MCP servers: it decides every call by policy, lets people decide the rest, and
+/// keeps a sealed event log that is durable, hash-chained, encrypted where it is not public, and
+/// verifiable offline.
 #[derive(Parser)]
 #[command(name = "countersign", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -31,8 +33,17 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Record a sample session, verify it, then tamper with a copy
+    /// Watch an agent at work: what runs, what is stopped, what waits for you, and what can be checked
     Demo(demo::Demo),
+    #[command(hide = true)]
+    DemoServer(demo::DemoServer),
+    /// Stand between an MCP client and a server
+    Mcp(mcp::Mcp),
+    #[command(hide = true)]
+    McpGuard(mcp::McpGuard),
+    /// See which tools of MCP servers are accepted, and accept changes
+    #[command(subcommand)]
+    Tools(tools::Tools),
     /// Append to the log and read it
     #[command(subcommand)]
     Log(log::Log),
@@ -70,6 +81,10 @@ impl Cli {
         let format = self.format;
         match self.command {
             Command::Demo(demo) => demo.run(),
+            Command::DemoServer(server) => server.run(),
+            Command::Mcp(mcp) => mcp.run(),
+            Command::McpGuard(guard) => guard.run(),
+            Command::Tools(tools) => tools.run(format),
             Command::Log(log) => log.run(format),
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),
@@ -167,6 +182,7 @@ impl Tenant {
 const EXAMPLES: &str = "\
 Examples:
   countersign demo
+  countersign mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
   countersign log append --session s1 --type MEMORY_WRITE --payload '{\"memory_key\":\"k\"}'
   countersign log list --session s1
   countersign verify

@@ -9,6 +9,8 @@ pub(crate) mod explain;
 pub(crate) mod keys;
 pub(crate) mod log;
 pub(crate) mod manifest;
+pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod session;
+pub(crate) mod tools;
 pub(crate) mod verify;

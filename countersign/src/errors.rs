@@ -80,6 +80,7 @@ codes! {
     SigningKey = "C0707", Failed, "make a key with `countersign manifest sign --new-key FILE` and keep it readable by its owner only (chmod 600)";
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
+    Demo = "C0710", Failed, "this should not happen; please report it with the output of `countersign demo --yes-demo`";
     Approval = "C0801", Failed, "`countersign approval list --all` shows where each approval is";
     NoApproval = "C0802", Invalid, "`countersign approval list --all` shows the approvals; an id may be shortened as long as it is the only one that begins so";
     Unconfirmed = "C0803", Failed, "nothing was decided; look at it with `countersign approval show ID --full`, then approve with the code that it shows";
@@ -87,6 +88,9 @@ codes! {
     Approvers = "C0805", Invalid, "`countersign approver list` shows who may decide, and how many must agree";
     Terminal = "C0806", Invalid, "run it in a terminal, or use `countersign approval list` and `countersign approval approve ID --code CODE`";
     Command = "C0807", Failed, "the action was allowed and begun; what it did is for the command itself to tell";
+    Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
+    Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
+    NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
 }
 
 /// A failure on its way to the person at the terminal.

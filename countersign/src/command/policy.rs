@@ -44,7 +44,7 @@ impl Policy {
 }
 
 /// A policy file, under the name that messages give it.
-fn source(path: &str) -> Result<Source, Failure> {
+pub(super) fn source(path: &str) -> Result<Source, Failure> {
     let text = input::file(path, MAX_BYTES)?;
     Ok(Source {
         name: path.to_owned(),

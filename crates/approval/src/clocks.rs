@@ -66,15 +66,17 @@ impl Clocks {
         self.execute_by
     }
 
-    /// Whether a decision at `now` comes in time: before `decide_by`, and while there would be time
-    /// left to execute.
+    /// When it is too late to decide, if ever: at `decide_by`, or when it is too late to execute.
+    pub const fn decision_ends(&self) -> Option<UnixMs> {
+        match (self.decide_by, self.execute_by) {
+            (Some(end), _) | (None, ExecuteBy::At(end)) => Some(end),
+            (None, ExecuteBy::Within(_)) => None,
+        }
+    }
+
+    /// Whether a decision at `now` comes in time.
     pub fn may_decide(&self, now: UnixMs) -> bool {
-        let in_time = self.decide_by.is_none_or(|end| now.is_before(end));
-        let useful = match self.execute_by {
-            ExecuteBy::At(end) => now.is_before(end),
-            ExecuteBy::Within(_) => true,
-        };
-        in_time && useful
+        self.decision_ends().is_none_or(|end| now.is_before(end))
     }
 
     /// Until when a plan that was decided at `decided_at` may start.

@@ -189,13 +189,13 @@ fn read_hex(hex: &[u8; 64], bytes: &mut [u8; 32]) -> bool {
 /// The value of a lower-case digit; of any other byte, more than a digit can have.
 #[inline]
 fn value_of(digit: u8) -> u8 {
-    let number = digit.wrapping_sub(b'0');
-    let letter = digit.wrapping_sub(b'a');
-    match (number < 10, letter < 6) {
-        (true, _) => number,
-        (_, true) => letter + 10,
-        _ => u8::MAX,
-    }
+    // Signed, because that is how vectors compare; what is not ASCII is below everything then.
+    let above_nine = digit as i8 > b'9' as i8;
+    let is_letter = digit as i8 >= b'a' as i8;
+    let letter_gap = if is_letter { b'a' - b':' } else { 0 };
+    let between = if above_nine != is_letter { u8::MAX } else { 0 };
+    // The sixteen digits now lie one after the other from `0` on, where only the low half changes.
+    (digit.wrapping_sub(letter_gap) ^ b'0') | between
 }
 
 /// What SHA-256 takes at a time.

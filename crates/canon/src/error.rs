@@ -174,6 +174,9 @@ pub enum Kind {
     /// `{…}`
     #[error("an object")]
     Object,
+    /// `[…]`
+    #[error("an array")]
+    Array,
     /// `"…"`
     #[error("a string")]
     String,

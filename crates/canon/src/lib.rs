@@ -5,7 +5,7 @@
 //! numbers that a double cannot hold, lone surrogates, trailing data) and names the place by a JSON
 //! pointer. From there two canonical forms exist: RFC 8785 ([`Json::to_jcs`], used for events) and
 //! the sorted ASCII form of plans and audit entries ([`Json::to_sorted_ascii`]). [`jcs::Cursor`]
-//! reads text that must already be canonical without building a value.
+//! reads text that must already be canonical without building a value, [`scan::Scan`] any strict text.
 //!
 //! ```
 //! use countersign_canon::{Digest, Json, Limits};
@@ -33,6 +33,7 @@ mod number;
 mod pointer;
 mod quoted;
 mod read;
+pub mod scan;
 mod sorted_ascii;
 mod string;
 

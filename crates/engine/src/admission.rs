@@ -91,7 +91,7 @@ pub struct Hold {
     /// The durable decision.
     pub decision: Recorded,
     /// The request for approval, durable too; or why nobody can be asked.
-    pub approval: Result<Envelope, Unaskable>,
+    pub approval: Result<Box<Envelope>, Unaskable>,
 }
 
 /// An action that was begun and has no outcome yet.

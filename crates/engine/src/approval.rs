@@ -99,11 +99,13 @@ pub(crate) fn rendering(envelope: &Envelope) -> Result<Rendering, Fault> {
     Rendering::of(&payload, View::Full).map_err(|error| history(&error.to_string()))
 }
 
-/// The context as it is now. What only a door knows, it brings; what is not known here is taken as it
-/// was, and compared by the door that runs the action.
+/// The context as it is now. What only a door knows, it brings.
+///
+/// Whoever counts votes need not know the policies that the action runs under: the engine that lets
+/// it run compares them.
 pub(crate) fn context(
     envelope: &Envelope,
-    policies: Option<&Policies>,
+    policy: Digest,
     tools: Option<Vec<(Tool, Class)>>,
 ) -> Context {
     let mut context = envelope.plan().context();
@@ -111,7 +113,7 @@ pub(crate) fn context(
         Some(_) => workspace(Path::new(&context.scope.workspace.root)),
         None => context.scope.workspace,
     };
-    context.policy = policies.map_or(context.policy, Policies::digest);
+    context.policy = policy;
     if let Some(tools) = tools {
         context.tools = tools;
     }

@@ -1,8 +1,11 @@
 //! Where people decide.
 
 use countersign_approval::{ApprovalId, Human, UnixMs};
+use countersign_policy::Policies;
+use countersign_policy::capability::Capability;
 use countersign_store::{Reader, Store};
 
+use crate::refusal::Fault;
 use crate::{
     Approvers, ApproversError, Clock, Engine, NotChanged, NotCounted, Refusal, Standing, Tally,
     Voted,
@@ -17,7 +20,8 @@ pub struct Desk(Engine);
 impl Desk {
     /// A desk over a store.
     pub fn new(store: Store, clock: impl Clock + 'static) -> Result<Self, Refusal> {
-        Ok(Self(Engine::without_judgement(store, clock)?))
+        let none = Capability::new(None).map_err(|error| Fault::History(error.to_string()))?;
+        Ok(Self(Engine::new(store, Policies::new(none), clock)))
     }
 
     /// The log.

@@ -7,7 +7,7 @@ use countersign_canon::{Digest, Json};
 use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
 use countersign_event::{EventType, Scope};
 use countersign_policy::Policies;
-use countersign_policy::capability::{Capability, Judgement};
+use countersign_policy::capability::Judgement;
 use countersign_store::{Change, Recorded, Store};
 
 use crate::approval::{ApprovalStep, Question, Used, ask, standing};
@@ -30,8 +30,6 @@ pub struct Engine {
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
     instance: OnceLock<Instance>,
-    /// Whether the policies here are those that actions are judged by.
-    judges: bool,
 }
 
 impl Engine {
@@ -45,25 +43,7 @@ impl Engine {
             times: ApprovalTimes::default(),
             latest: Mutex::new(None),
             instance: OnceLock::new(),
-            judges: true,
         }
-    }
-
-    /// An engine for people alone, who decide by what the door recorded.
-    pub(crate) fn without_judgement(
-        store: Store,
-        clock: impl Clock + 'static,
-    ) -> Result<Self, Fault> {
-        let none = Capability::new(None).map_err(|error| Fault::History(error.to_string()))?;
-        Ok(Self {
-            judges: false,
-            ..Self::new(store, Policies::new(none), clock)
-        })
-    }
-
-    /// The policies that actions are judged by, if they are known here.
-    pub(crate) fn judging_policies(&self) -> Option<Arc<Policies>> {
-        self.judges.then(|| self.policies())
     }
 
     /// The same engine, giving people this much time.
@@ -392,7 +372,7 @@ impl Engine {
                     let kind = EventType::ApprovalRequested;
                     pushed = batch.push(kind, asked.payload, Some(asked.change));
                 }
-                asked.envelope
+                Box::new(asked.envelope)
             }));
         }
         let (hot, pending) = batch.finish();

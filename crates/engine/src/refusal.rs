@@ -13,7 +13,7 @@ pub struct Refusal {
     reason: String,
     message: String,
     explanation: Option<Box<Explanation>>,
-    recorded: bool,
+    event: Option<store::Recorded>,
 }
 
 /// What can go wrong on the way to a decision.
@@ -39,12 +39,16 @@ pub(crate) enum Fault {
 
 impl Refusal {
     /// A verdict that denies.
-    pub(crate) fn denied(verdict: &Verdict, explanation: Explanation) -> Self {
+    pub(crate) fn denied(
+        verdict: &Verdict,
+        explanation: Explanation,
+        event: store::Recorded,
+    ) -> Self {
         Self {
             reason: verdict.reason().unwrap_or("DENIED").to_owned(),
             message: verdict.message().unwrap_or_default().to_owned(),
             explanation: Some(Box::new(explanation)),
-            recorded: true,
+            event: Some(event),
         }
     }
 
@@ -70,7 +74,12 @@ impl Refusal {
 
     /// Whether the refusal is in the log; if not, recording is what failed.
     pub fn is_recorded(&self) -> bool {
-        self.recorded
+        self.event.is_some()
+    }
+
+    /// The event that records the refusal.
+    pub fn event(&self) -> Option<store::Recorded> {
+        self.event
     }
 }
 
@@ -91,7 +100,7 @@ impl From<Fault> for Refusal {
             reason: reason.to_owned(),
             message: fault.to_string(),
             explanation: None,
-            recorded: false,
+            event: None,
         }
     }
 }

@@ -558,3 +558,61 @@ fn only_policies_that_compile_and_pass_their_tests_take_over() {
     assert_eq!(reload(), Ok(true));
     assert_eq!(scene.reason("c3", "read_file", "{\"n\":3}"), "P");
 }
+
+#[test]
+fn a_place_without_policies_is_no_reason_to_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let deny =
+        "package p\nimport rego.v1\nverdict := {\"decision\": \"deny\", \"reason\": \"P\"}\n";
+    let load = |enforced: &[&str]| {
+        let files = PolicyFiles {
+            enforced: enforced.iter().map(|name| at(name)).collect(),
+            ..PolicyFiles::default()
+        };
+        files
+            .load()
+            .map(|policies| policies.others().len())
+            .map_err(|error| error.to_string())
+    };
+    std::fs::create_dir_all(at("empty/.hidden")).unwrap();
+    std::fs::write(at("empty/.hidden/p.rego"), deny).unwrap();
+    std::fs::write(at("empty/p.rego.bak"), deny).unwrap();
+    assert!(load(&["empty"]).unwrap_err().contains("holds no policy"));
+    std::fs::write(at("p_test.rego"), deny).unwrap();
+    assert!(load(&["p_test.rego"]).unwrap_err().contains("no policy"));
+
+    // As deep as `policy check` and `policy test` look.
+    std::fs::create_dir_all(at("deep/er")).unwrap();
+    std::fs::write(at("deep/er/p.rego"), deny).unwrap();
+    assert_eq!(load(&["deep"]), Ok(1));
+    assert!(load(&["deep", "empty"]).unwrap_err().contains("empty"));
+
+    let rules = "package countersign.capability\nimport rego.v1\n\
+        decision := {\"rule\": \"r\", \"decision\": \"allow\", \"reason\": \"OK\"}\n";
+    std::fs::create_dir_all(at("rules")).unwrap();
+    std::fs::write(at("rules/a.rego"), rules).unwrap();
+    assert_eq!(load(&["rules"]), Ok(0));
+    std::fs::write(at("rules/b.rego"), rules.replace("allow", "deny")).unwrap();
+    let error = load(&["rules"]).unwrap_err();
+    assert!(
+        error.contains("a.rego") && error.contains("b.rego"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_entry_that_names_a_server_says_nothing_about_tools_of_nobody() {
+    let manifest = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\n\
+        permissions:\n  tools:\n    list: {side_effect: read, server: files}\n    \
+        pinned: {side_effect: mutate-local, definition: 'sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb'}\n    \
+        plain: {side_effect: read}\n";
+    let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+    let scene = Scene::with(Policies::new(Capability::new(Some(manifest)).unwrap()));
+    assert_eq!(scene.reason("c1", "list", "{}"), "HOLD SIDE_EFFECT_UNKNOWN");
+    assert_eq!(
+        scene.reason("c2", "pinned", "{}"),
+        "HOLD SIDE_EFFECT_UNKNOWN"
+    );
+    assert_eq!(scene.reason("c3", "plain", "{}"), "PERMIT");
+}

@@ -176,15 +176,21 @@ fn read_payload<'a>(
     }
     let start = cursor.offset();
     cursor.members(event_type.stored_keys(), |cursor, key| {
-        match key {
-            "call_id" => refs.call_id = text_member(cursor)?,
-            "approval_id" => refs.approval_id = text_member(cursor)?,
-            "context_id" => refs.context_id = text_member(cursor)?,
-            SEALED => seal = Some(SealText::take(cursor, text)?),
-            _ => {
-                cursor.value()?;
+        let id = match key {
+            "call_id" => &mut refs.call_id,
+            "approval_id" => &mut refs.approval_id,
+            "context_id" => &mut refs.context_id,
+            SEALED => {
+                seal = Some(SealText::take(cursor, text)?);
+                return Ok(());
             }
-        }
+            _ => return cursor.value().map(drop).map_err(LineError::from),
+        };
+        // A member of another type than text is no reference; whoever wrote it did not mean one.
+        *id = match cursor.peek() {
+            Some(b'"') => Some(cursor.string()?),
+            _ => cursor.value().map(|_| None)?,
+        };
         Ok::<_, LineError>(())
     })?;
     Ok((
@@ -192,14 +198,6 @@ fn read_payload<'a>(
         refs,
         seal,
     ))
-}
-
-/// A member of another type than text is no reference; whoever wrote it did not mean one.
-fn text_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Cow<'a, str>>, Error> {
-    if cursor.peek() == Some(b'"') {
-        return cursor.string().map(Some);
-    }
-    cursor.value().map(|_| None)
 }
 
 fn read_hash(cursor: &mut Cursor<'_>) -> Result<Hash, LineError> {

@@ -3,7 +3,7 @@
 //! Everything that needs to know a trick (URLs, paths, command lines, tool names) happens here, once
 //! per action; the rules compare names and numbers.
 
-use countersign_canon::Json;
+use countersign_canon::{Json, Object};
 use countersign_session::View;
 use regorus::Value;
 
@@ -175,7 +175,11 @@ impl Facts {
     /// The same facts for a tool that was offered by a server: what its manifest entry says counts
     /// only for the very definition that an operator has pinned.
     pub fn classified(mut self, classification: &Classification) -> Self {
-        if let (SideEffect::Read, Some(reason)) = (self.side_effect, classification.reason()) {
+        let unread = match self.side_effect {
+            SideEffect::Read => classification.reason(),
+            _ => None,
+        };
+        if let Some(reason) = classification.drift().or(unread) {
             self.side_effect = SideEffect::Unknown;
             self.doubt = Some(reason.to_string());
         }
@@ -251,7 +255,10 @@ fn host_value(host: &Host) -> Value {
 fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Vec<String>, bool) {
     let commands = match places {
         [] => vec![Command::from_args(args)],
-        places => places.iter().map(|place| command_at(place, args)).collect(),
+        places => places
+            .iter()
+            .map(|place| command_at(place, places, args))
+            .collect(),
     };
     let patterns = manifest.map(|manifest| &manifest.permissions().exec.arg_patterns);
     let programs = commands
@@ -278,7 +285,10 @@ fn side_effect(
     }
     let effects = match places.programs.as_slice() {
         [] => vec![Effect::of_args(args)],
-        places => places.iter().map(|place| effect_at(place, args)).collect(),
+        places => places
+            .iter()
+            .map(|place| effect_at(place, places, args))
+            .collect(),
     };
     let doubt = effects.iter().find_map(Effect::why);
     match doubt {
@@ -287,17 +297,41 @@ fn side_effect(
     }
 }
 
-fn effect_at(place: &Pointer, args: &Json) -> Effect {
-    let given = place.resolve(args).cloned();
-    Effect::of_args(&Json::object(given.map(|given| ("command", given))))
+fn effect_at(place: &Pointer, places: &[Pointer], args: &Json) -> Effect {
+    let given = command_given(place, places, args);
+    Effect::of_args(&given.unwrap_or(Json::Null))
 }
 
-/// A declared place holds a program, a command line or a list of words.
-fn command_at(place: &Pointer, args: &Json) -> Command {
-    match place.resolve(args) {
-        Some(given) => Command::from_args(&Json::object([("command", given.clone())])),
+fn command_at(place: &Pointer, places: &[Pointer], args: &Json) -> Command {
+    match command_given(place, places, args) {
+        Some(given) => Command::from_args(&given),
         None => Command::Unclear(Unclear::Missing),
     }
+}
+
+/// A declared place holds a program, a command line or a list of words: the arguments as an exec tool
+/// would take them. SECURITY: with what stands beside it, because `args`, `env` and the like change
+/// what runs wherever the command stands.
+fn command_given(place: &Pointer, places: &[Pointer], args: &Json) -> Option<Json> {
+    let command = place.resolve(args)?.clone();
+    let mut given = Object::new();
+    for level in [Pointer::root(), place.parent()] {
+        let members = level.resolve(args).and_then(Json::as_object);
+        for (name, value) in members.into_iter().flatten() {
+            if !places.iter().any(|place| place.passes(&level, name)) {
+                given.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    let usual = |name: &&str| Command::NAMES.contains(name);
+    // Under a name that is taken it would hide what stands there; under two it is unclear.
+    let name = match place.name().filter(usual) {
+        Some(name) if !given.contains_key(name) => name,
+        _ if given.contains_key("command") => "cmd",
+        _ => "command",
+    };
+    given.insert(name.to_owned(), command);
+    Some(Json::Object(given))
 }
 
 fn is_clear(command: &Command, patterns: Option<&ArgPatterns>) -> bool {

@@ -146,7 +146,7 @@ impl Change {
             id: envelope.id(),
             nonce: envelope.nonce(),
             plan_hash: envelope.plan().hash(),
-            decide_by: envelope.clocks().decide_by(),
+            decide_by: envelope.clocks().decision_ends(),
         };
         Self::new(Kind::Request(request), vec![entry], now)
     }
@@ -402,7 +402,7 @@ impl Reader {
                 "SELECT e.id, e.line, e.sealed FROM approval_votes v JOIN events e ON e.id = v.event
                  WHERE v.approval = ?1 ORDER BY v.event",
             )?;
-            let rows = statement.query_map([id.to_string()], |row| stored(row))?;
+            let rows = statement.query_map([id.to_string()], stored)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

@@ -144,7 +144,7 @@ impl Store {
             lane: Arc::clone(&lane),
             sealed,
             ciphertext: payload.ciphertext,
-            change,
+            change: change.map(Box::new),
             wrapped,
             reply,
         };

@@ -56,7 +56,7 @@ pub(crate) struct Job {
     pub(crate) sealed: Sealed,
     pub(crate) ciphertext: Option<Vec<u8>>,
     /// What else the transaction changes.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<Box<Change>>,
     /// The session's key, for a session that has no row yet.
     pub(crate) wrapped: Option<Arc<WrappedKey>>,
     pub(crate) reply: oneshot::Sender<Result<Recorded, Error>>,

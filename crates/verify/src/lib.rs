@@ -18,4 +18,4 @@ mod stream;
 pub use examine::{Opener, Openings};
 pub use expectation::{Expectation, Selection};
 pub use report::{Finding, Place, Problem, Progress, Report, SessionReport};
-pub use stream::verify_stream;
+pub use stream::{verify_stream, verify_text};

@@ -62,6 +62,7 @@ fn relay<B: Batch, E: Send>(
     thread::scope(|scope| work(scope, cores.min(MOST_WORKERS), opener, &source));
     let source = source.into_inner();
     let ended = source.unwrap_or_else(PoisonError::into_inner).ended;
+    // INVARIANT: workers leave when the reading has ended, or by a panic that the scope passes on.
     ended.unwrap_or(Ok(()))
 }
 
@@ -189,6 +190,27 @@ mod tests {
 
     struct Unreadable;
 
+    /// Panics from the second batch on, on whichever thread that is.
+    struct Later(usize);
+
+    impl Batch for Later {
+        fn items(&self) -> impl Iterator<Item = Item<'_>> {
+            let number = self.0;
+            std::iter::from_fn(move || match number {
+                0 => None,
+                _ => panic!("a bug"),
+            })
+        }
+
+        fn is_last(&self) -> bool {
+            false
+        }
+
+        fn end(&self, _: Progress) -> Option<Finding> {
+            None
+        }
+    }
+
     impl Batch for Unreadable {
         fn items(&self) -> impl Iterator<Item = Item<'_>> {
             std::iter::from_fn(|| panic!("a bug"))
@@ -209,6 +231,19 @@ mod tests {
         let (selection, expectation) = (Selection::default(), Expectation::default());
         let mut run = Run::new(&selection, &expectation);
         let endless = |_| Ok::<_, ()>(Some(Unreadable));
+        let _ = take_all(&mut run, None, &mut |_| (), endless);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_panic_of_any_worker_is_heard() {
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let mut run = Run::new(&selection, &expectation);
+        let mut read = 0;
+        let endless = |_| {
+            read += 1;
+            Ok::<_, ()>(Some(Later(read - 1)))
+        };
         let _ = take_all(&mut run, None, &mut |_| (), endless);
     }
 }

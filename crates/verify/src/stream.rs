@@ -1,5 +1,6 @@
 //! Verifying an exported stream: one event a line.
 
+use std::convert::Infallible;
 use std::io::{self, BufRead, Read};
 
 use countersign_event::Line;
@@ -24,15 +25,24 @@ pub fn verify_stream(
     let read = pipeline::take_all(&mut run, None, progress, |spare| {
         Block::read(&mut source, spare)
     });
-    let failure = match run.failure() {
-        None => {
-            read?;
-            run.finish();
-            run.missing()
-        }
-        bad => bad,
-    };
-    Ok(run.report(failure, Source::Stream))
+    if !run.has_failed() {
+        read?;
+    }
+    Ok(run.concluded())
+}
+
+/// Verifies lines that are in memory, where they are: like [`verify_stream`], without a copy.
+pub fn verify_text(
+    mut text: &[u8],
+    selection: &Selection,
+    expectation: &Expectation,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Report {
+    let mut run = Run::new(selection, expectation);
+    let Ok(()) = pipeline::take_all(&mut run, None, progress, |_| {
+        Ok::<_, Infallible>(Block::split_off(&mut text))
+    });
+    run.concluded()
 }
 
 /// The state of one verification.
@@ -110,6 +120,18 @@ impl<'e> Run<'e> {
     /// What was found.
     pub(crate) fn failure(&mut self) -> Option<Finding> {
         self.failure.take()
+    }
+
+    /// The report about a stream that was read to its end, or to its first bad event.
+    fn concluded(mut self) -> Report {
+        let failure = match self.failure() {
+            None => {
+                self.finish();
+                self.missing()
+            }
+            bad => bad,
+        };
+        self.report(failure, Source::Stream)
     }
 
     /// Everything was read.
@@ -302,13 +324,13 @@ impl<'e> Run<'e> {
 }
 
 /// Whole lines of a stream.
-struct Block {
-    text: Vec<u8>,
+struct Block<T> {
+    text: T,
     /// Whether the next line is longer than any event.
     cut: bool,
 }
 
-impl Block {
+impl Block<Vec<u8>> {
     /// The next block, in the memory of another.
     fn read(source: &mut impl BufRead, spare: Option<Self>) -> io::Result<Option<Self>> {
         let mut text = spare.map_or_else(Vec::new, |block| block.text);
@@ -331,9 +353,26 @@ impl Block {
     }
 }
 
-impl Batch for Block {
+impl<'t> Block<&'t [u8]> {
+    /// The next block of a text, which is left with the rest.
+    fn split_off(rest: &mut &'t [u8]) -> Option<Self> {
+        let end = match rest.get(BLOCK..) {
+            None => rest.len(),
+            Some(after) => memchr::memchr(b'\n', after).map_or(rest.len(), |end| BLOCK + end + 1),
+        };
+        let (text, after) = rest.split_at_checked(end)?;
+        *rest = after;
+        let whole = text.strip_suffix(b"\n").unwrap_or(text);
+        let last_line = memchr::memrchr(b'\n', whole).map_or(0, |end| end + 1);
+        let cut = whole.len() - last_line > MAX_LINE;
+        let text = if cut { text.get(..last_line)? } else { text };
+        (cut || !text.is_empty()).then_some(Self { text, cut })
+    }
+}
+
+impl<T: AsRef<[u8]> + Send> Batch for Block<T> {
     fn items(&self) -> impl Iterator<Item = Item<'_>> {
-        lines(&self.text).map(|text| Item { text, stored: None })
+        lines(self.text.as_ref()).map(|text| Item { text, stored: None })
     }
 
     fn is_last(&self) -> bool {

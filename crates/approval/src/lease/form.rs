@@ -59,7 +59,10 @@ impl Lease {
         let mut fields = Fields::of("lease", form::canonical(text, &Limits::plan())?)?;
         let lease = take(&mut fields)?;
         fields.end()?;
-        Ok(lease)
+        match lease.to_text() == text {
+            true => Ok(lease),
+            false => Err(FormError::NotCanonical.into()),
+        }
     }
 }
 
@@ -100,11 +103,15 @@ impl SignedLease {
         let signature: Option<[u8; 64]> = signature.and_then(|bytes| bytes.try_into().ok());
         let signature = signature.ok_or(wrong("signature", "128 lower-case hex digits"))?;
         fields.end()?;
-        Ok(Self {
+        let signed = Self {
             lease,
             key,
             signature: Signature::from_bytes(&signature),
-        })
+        };
+        match signed.to_text() == text {
+            true => Ok(signed),
+            false => Err(FormError::NotCanonical.into()),
+        }
     }
 }
 

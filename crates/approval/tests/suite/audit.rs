@@ -114,6 +114,18 @@ fn g02_every_flipped_bit_is_found_where_it_is() {
 }
 
 #[test]
+fn g02_a_line_that_cannot_be_read_is_one_finding() {
+    let (mut lines, heads) = log(4);
+    lines[1] = b"{}".to_vec();
+    let report = AuditChain::verify(&text(&lines), signed(heads[4]));
+    assert_eq!(places(&report), [2]);
+    assert_eq!(
+        report.findings[0].to_string(),
+        "entry 2: not an entry: member `envelope_id` is missing"
+    );
+}
+
+#[test]
 fn g03_a_removed_entry_is_found() {
     let (mut lines, heads) = log(5);
     lines.remove(2);
@@ -259,6 +271,23 @@ fn g11_a_torn_last_line_is_told_apart_and_not_dropped() {
         assert!(report.torn.unwrap().complete);
         assert_eq!(report.head, heads[4]);
     }
+}
+
+#[test]
+fn a_head_names_the_key_that_signed_it() {
+    use ed25519_dalek::Signer as _;
+    let other = KeyId::of(&signing_key("dana").verifying_key());
+    let hash = Head::genesis().hash;
+    let members = format!(r#""ctx":"{HEAD_CONTEXT}","head":"{hash}","key_id":"{other}""#);
+    let signature = key().sign(format!("{{\"count\":0,{members}}}").as_bytes());
+    let signature: String = signature
+        .to_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let text = format!("{{\"count\":0,{members},\"signature\":\"{signature}\"}}");
+    let head = SignedHead::read(text.as_bytes()).unwrap();
+    assert_eq!(head.verify(&key().verifying_key()), None);
 }
 
 #[test]

@@ -11,6 +11,7 @@
 mod audit;
 mod binding;
 mod desk;
+mod forms;
 mod golden;
 mod lease;
 mod life;

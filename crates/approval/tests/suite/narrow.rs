@@ -7,7 +7,7 @@ use countersign_approval::*;
 use countersign_canon::{Digest, Json};
 
 use crate::desk::*;
-use crate::lease::{CALL, Caller, World, lease, standing, terms};
+use crate::lease::{CALL, Caller, REVERSIBLE, World, lease, standing, terms};
 
 type Change<'a> = &'a dyn Fn(&mut Terms);
 
@@ -193,4 +193,22 @@ fn a_use_of_a_part_is_a_use_of_the_whole() {
     let forged = Lease::read(forged.as_bytes()).unwrap();
     let refused = covered(&[used(&forged, 0), used(&whole, 0)]).unwrap_err();
     assert!(matches!(refused.mismatch, Mismatch::Wider(wider) if wider.field() == "max_uses"));
+}
+
+#[test]
+fn a_part_of_a_lease_for_one_agent_is_for_that_agent() {
+    let mut own = terms();
+    own.holder.children = false;
+    let whole = Lease::grant(own.clone(), REVERSIBLE).unwrap();
+    assert!(whole.narrow(own.clone()).is_ok());
+    let mut children = own.clone();
+    children.holder.children = true;
+    let mut child = own;
+    child.holder.lineage = lineage(&["chat", "helper"]);
+    for part in [children, child] {
+        match whole.narrow(part) {
+            Err(LeaseError::Wider(wider)) => assert_eq!(wider.field(), "lineage"),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -15,6 +15,28 @@ fn known_values() {
 }
 
 #[test]
+fn a_prefix_is_hashed_as_if_it_were_joined() {
+    let text: Vec<u8> = (0..=255).collect();
+    for length in 0..=text.len() {
+        for split in 0..=length {
+            let (prefix, rest) = text[..length].split_at(split);
+            let expect = Hash::of(&text[..length]);
+            assert_eq!(Hash::of_prefixed(prefix, rest), expect, "{split} {length}");
+        }
+    }
+}
+
+#[test]
+fn only_lower_case_digits_have_a_value() {
+    for byte in 0..=u8::MAX {
+        let digit = char::from(byte).to_digit(16);
+        let expect = digit.filter(|_| !byte.is_ascii_uppercase());
+        let found = Some(u32::from(value_of(byte))).filter(|value| *value < 16);
+        assert_eq!(found, expect, "byte {byte}");
+    }
+}
+
+#[test]
 fn forms_convert() {
     let hash = Hash::of(b"abc");
     assert_eq!(hash.to_digest().to_hash(), hash);

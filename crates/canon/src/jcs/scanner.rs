@@ -184,7 +184,7 @@ impl<'a> Scanner<'a> {
             Some(_) => self.from(self.at).strip_prefix(b",")?,
             None => self.from(self.at),
         };
-        let key = keys.find(|key| rest.starts_with(key.as_bytes()))?;
+        let key = keys.find(|key| begins_with(rest, key.as_bytes()))?;
         let quote = self.bytes().len() - rest.len();
         self.at = quote + key.len();
         let name = key.get(1..key.len() - 2)?;
@@ -428,6 +428,26 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// What `starts_with` says. Keys are short: their first and last bytes, which overlap, are all of
+/// them, and are compared without a call.
+#[inline]
+fn begins_with(text: &[u8], key: &[u8]) -> bool {
+    let Some(text) = text.get(..key.len()) else {
+        return false;
+    };
+    match key.len() {
+        8..=16 => {
+            text.first_chunk::<8>() == key.first_chunk::<8>()
+                && text.last_chunk::<8>() == key.last_chunk::<8>()
+        }
+        17..=32 => {
+            text.first_chunk::<16>() == key.first_chunk::<16>()
+                && text.last_chunk::<16>() == key.last_chunk::<16>()
+        }
+        _ => text == key,
+    }
+}
+
 /// The length of the escape whose backslash was just before, if RFC 8785 would write it so.
 #[inline]
 fn canonical_escape_length(escape: &[u8]) -> Option<usize> {
@@ -450,10 +470,10 @@ fn canonical_escape_length(escape: &[u8]) -> Option<usize> {
 /// The value of the first digits, and how many there are; at most as many as the largest integer has.
 #[inline]
 fn leading_digits(text: &[u8]) -> (i64, usize) {
-    let (mut value, mut count) = match text.first_chunk().and_then(eight_digits) {
-        Some(value) => (value, 8),
-        None => (0, 0),
-    };
+    let (mut value, mut count) = text.first_chunk().map_or((0, 0), first_digits);
+    if !matches!(text.get(count), Some(b'0'..=b'9')) {
+        return (value, count);
+    }
     for byte in text.iter().take(MOST_INTEGER_DIGITS).skip(count) {
         let digit @ 0..=9 = byte.wrapping_sub(b'0') else {
             break;
@@ -464,17 +484,20 @@ fn leading_digits(text: &[u8]) -> (i64, usize) {
     (value, count)
 }
 
-/// The value of eight digits, if they all are.
+/// The value of the digits at the start of eight bytes, and how many there are.
 #[inline]
-fn eight_digits(text: &[u8; 8]) -> Option<i64> {
+fn first_digits(text: &[u8; 8]) -> (i64, usize) {
     let digits = u64::from_le_bytes(*text) ^ (ONES * 0x30);
-    // A byte from 10 to 15 reaches 16 with six more; no byte can carry into the next, being below 16.
-    let all = (digits | (digits & (ONES * 0x0f)) + ONES * 6) & (ONES * 0xf0) == 0;
-    // The first digit is in the lowest byte: pairs, then fours, then all eight.
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    all.then_some(eight as i64)
+    // A byte from 10 to 15 reaches 16 with six more; being below 16 before, none carries further.
+    let others = (digits | ((digits & (ONES * 0x0f)) + ONES * 6)) & (ONES * 0xf0);
+    let count = others.trailing_zeros() / 8;
+    // The first digit is in the lowest byte. What follows the digits goes; zeros come before them.
+    let digits = digits.checked_shl(64 - 8 * count).unwrap_or(0);
+    // Pairs, then fours, then all eight.
+    let pairs = (digits.wrapping_mul(10)).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100)).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let eight = (fours.wrapping_mul(10_000)).wrapping_add(fours >> 32) & 0xffff_ffff;
+    (eight as i64, count as usize)
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;

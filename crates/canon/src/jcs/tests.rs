@@ -374,3 +374,67 @@ fn each_open_object_keeps_its_own_order_at_any_depth() {
         assert_eq!(walk().is_ok(), accepted, "{text}");
     }
 }
+
+/// Every text of up to four of these members, in any order, with and without usual keys.
+#[test]
+fn usual_keys_change_nothing_but_the_speed() {
+    const KEYS: [&str; 6] = ["a", "bb", "c_long_one", "c_longer_than_sixteen", "d", r"\n"];
+    fn read(text: &str, usual: &[&'static str]) -> Result<Vec<String>, Error> {
+        let mut keys = Vec::new();
+        let mut cursor = cursor(text.as_bytes());
+        cursor.members(usual, |cursor, key| {
+            keys.push(key.to_owned());
+            cursor.value().map(drop)
+        })?;
+        cursor.finish()?;
+        Ok(keys)
+    }
+    let usual = [
+        r#""a":"#,
+        r#""c_long_one":"#,
+        r#""c_longer_than_sixteen":"#,
+        r#""d":"#,
+    ];
+    let mut refused = 0;
+    for number in 0..7usize.pow(4) {
+        let places = (0..4).map(|place| number / 7usize.pow(place) % 7);
+        let members: Vec<String> = places
+            .filter_map(|key| KEYS.get(key))
+            .map(|key| format!(r#""{key}":{number}"#))
+            .collect();
+        for text in [
+            format!("{{{}}}", members.join(",")),
+            format!("{{{}}}", members.join(";")),
+            format!("{{{},}}", members.join(",")),
+            format!("{{,{}}}", members.join(",")),
+        ] {
+            let expect = read(&text, &[]);
+            refused += usize::from(expect.is_err());
+            assert_eq!(
+                expect.is_ok(),
+                check(text.as_bytes(), &Limits::event()).is_ok()
+            );
+            assert_eq!(read(&text, &usual), expect, "{text}");
+        }
+    }
+    assert!(refused > 5000 && refused < 4 * 7usize.pow(4));
+}
+
+#[test]
+fn integers_of_every_length_end_where_their_digits_end() {
+    for length in 0..=20 {
+        let digits: String = (1..=length).map(|n| char::from(b'0' + n % 10)).collect();
+        for sign in ["", "-"] {
+            for end in ["", "}", ",", "/", ":", "\u{b0}", "           ", ",00000000"] {
+                let text = format!("{sign}{digits}{end}");
+                let mut cursor = cursor(text.as_bytes());
+                let expect = format!("{sign}{digits}").parse::<i64>().ok();
+                let expect = expect.filter(|value| value.abs() < 1 << 53);
+                assert_eq!(cursor.integer().ok(), expect, "{text}");
+                if expect.is_some() {
+                    assert_eq!(cursor.offset(), sign.len() + digits.len(), "{text}");
+                }
+            }
+        }
+    }
+}

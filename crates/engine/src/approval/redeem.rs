@@ -98,7 +98,7 @@ impl Engine {
         );
         let situation = Situation {
             state: standing.row.state,
-            context: &context(envelope, Some(&self.policies()), tools),
+            context: &context(envelope, self.policies().digest(), tools),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),

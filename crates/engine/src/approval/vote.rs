@@ -44,10 +44,7 @@ impl From<Fault> for NotCounted {
 impl Engine {
     /// Takes a signed decision. Whatever comes of it is in the audit.
     pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
-        let submission = match Submission::parse(submission) {
-            Ok(submission) => submission,
-            Err(refusal) => return Err(refusal.into()),
-        };
+        let submission = Submission::parse(submission)?;
         for _ in 0..ATTEMPTS {
             match self.try_vote(&submission) {
                 Err(Fault::Store(error)) if is_race(&error) => {}
@@ -55,6 +52,18 @@ impl Engine {
             }
         }
         Err(NotCounted::Failed("others decide too fast".to_owned()))
+    }
+
+    /// What people said when they denied a request, as they said it.
+    pub fn denial(&self, standing: &Standing) -> Option<String> {
+        let reader = self.store().reader();
+        let votes = reader.votes(standing.row.id).ok()?;
+        let said = votes.iter().filter_map(|event| {
+            let (submission, _) = recorded(event, reader).ok()?;
+            let mut decisions = submission.claims().decisions.iter();
+            decisions.find_map(|it| Some(it.decision.reason()?.as_str().to_owned()))
+        });
+        said.last()
     }
 
     fn try_vote(&self, submission: &Submission) -> Result<Voted, Fault> {
@@ -97,7 +106,7 @@ impl Engine {
         );
         let situation = Situation {
             state: standing.row.state,
-            context: &context(envelope, self.judging_policies().as_deref(), None),
+            context: &context(envelope, envelope.plan().policy(), None),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),

@@ -1,6 +1,7 @@
 //! The calls of one kind, each in the state that its last event left it in.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::ops::Range;
 
 use hashbrown::HashTable;
 
@@ -14,6 +15,8 @@ use crate::EventType;
 #[derive(Debug, Clone)]
 pub(super) struct Calls<S> {
     named: HashTable<Named<S>>,
+    /// The ids of all named calls, one after the other: a session can have very many.
+    ids: String,
     /// Where the last named call was found. Its next event mostly comes next, so it is tried first;
     /// the id is compared all the same.
     last: usize,
@@ -25,14 +28,21 @@ pub(super) struct Calls<S> {
 #[derive(Debug, Clone)]
 struct Named<S> {
     hash: u64,
-    id: Box<str>,
+    id: Range<usize>,
     state: S,
+}
+
+impl<S> Named<S> {
+    fn has(&self, id: &str, ids: &str) -> bool {
+        ids.as_bytes().get(self.id.clone()) == Some(id.as_bytes())
+    }
 }
 
 impl<S> Default for Calls<S> {
     fn default() -> Self {
         Self {
             named: HashTable::new(),
+            ids: String::new(),
             last: 0,
             unnamed: Vec::new(),
             hasher: RandomState::new(),
@@ -53,15 +63,21 @@ impl<S: Copy + Eq> Calls<S> {
             return Ok(());
         };
         let hash = self.hasher.hash_one(id);
-        if self.named.find(hash, |call| *call.id == *id).is_some() {
+        if self
+            .named
+            .find(hash, |call| call.has(id, &self.ids))
+            .is_some()
+        {
             return Err(OrderError::Reused {
                 event_type,
                 id: id.to_owned(),
             });
         }
+        let start = self.ids.len();
+        self.ids.push_str(id);
         let call = Named {
             hash,
-            id: id.into(),
+            id: start..self.ids.len(),
             state,
         };
         let entry = self.named.insert_unique(hash, call, |call| call.hash);
@@ -109,10 +125,11 @@ impl<S: Copy + Eq> Calls<S> {
         let is_last = self
             .named
             .get_bucket(self.last)
-            .is_some_and(|call| *call.id == *id);
+            .is_some_and(|call| call.has(id, &self.ids));
         if !is_last {
             let hash = self.hasher.hash_one(id);
-            self.last = self.named.find_bucket_index(hash, |call| *call.id == *id)?;
+            let found = |call: &Named<S>| call.has(id, &self.ids);
+            self.last = self.named.find_bucket_index(hash, found)?;
         }
         self.named
             .get_bucket_mut(self.last)

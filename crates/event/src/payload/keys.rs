@@ -1,4 +1,8 @@
 //! The order of member names in canonical text.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "all of it runs in the compiler, where a wrong index is an error"
+)]
 
 /// Sorts names as canonical text has them. They are plain ASCII and end alike, so their bytes tell.
 pub(super) const fn sorted<const N: usize>(mut names: [&str; N]) -> [&str; N] {

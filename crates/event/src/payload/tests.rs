@@ -97,6 +97,21 @@ fn the_event_types_are_those_of_the_format() {
 }
 
 #[test]
+fn stored_keys_are_in_canonical_order() {
+    for event_type in EventType::ALL {
+        let keys = event_type.stored_keys();
+        let members = keys.iter().map(|key| format!("{key}0"));
+        let text = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+        let limits = Limits::event();
+        assert_eq!(
+            countersign_canon::jcs::check(text.as_bytes(), &limits),
+            Ok(())
+        );
+        assert!(keys.contains(&r#""sealed":"#), "{event_type}");
+    }
+}
+
+#[test]
 fn a_payload_comes_back_as_it_was_given() {
     let mut random = Random::seeded(1);
     for (event_type, declared) in types() {

@@ -228,3 +228,38 @@ fn rules_that_give_no_answer_deny() {
         assert!(judgement.constraints.is_none());
     }
 }
+
+#[test]
+fn a_hold_for_taint_is_irreversible_unless_the_effect_is_declared() {
+    let manifest = |entry: &str| {
+        let text = format!(
+            r#"{{"schema":"countersign/manifest/v1","permissions":{{"tools":{{"write_file":{entry}}}}}}}"#
+        );
+        Capability::new(Some(Manifest::partial(&json(&text)).unwrap())).unwrap()
+    };
+    let tainted = || State {
+        tainted: true,
+        ..calm()
+    };
+    for (entry, state, reason, irreversible) in [
+        ("{}", tainted(), "TAINTED_TO_HIGH_RISK", true),
+        (
+            r#"{"side_effect":"mutate-local"}"#,
+            tainted(),
+            "TAINTED_TO_HIGH_RISK",
+            false,
+        ),
+        ("{}", calm(), "SIDE_EFFECT_UNKNOWN", false),
+        (
+            r#"{"approval":"required"}"#,
+            calm(),
+            "APPROVAL_REQUIRED",
+            true,
+        ),
+    ] {
+        let judgement = judge(&manifest(entry), "write_file", "{}", state);
+        assert_eq!(judgement.verdict.decision(), Decision::Escalate);
+        assert_eq!(judgement.verdict.reason(), Some(reason));
+        assert_eq!(judgement.irreversible, irreversible, "{entry} {reason}");
+    }
+}

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use countersign_canon::{Json, Limits, Numbers};
 
+use super::bundle::BundleError;
+use super::recursion::Functions;
+
 /// What the syntax of a bundle shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Syntax {
@@ -13,6 +16,8 @@ pub(super) struct Syntax {
     pub(super) inputs: BTreeSet<String>,
     /// Constructs that the virtual machine is known to get wrong, or that we do not trust it with.
     pub(super) doubtful: BTreeSet<&'static str>,
+    /// A function that can call itself.
+    pub(super) recursive: Option<String>,
 }
 
 /// Builtins that would make a verdict depend on something else than its input.
@@ -35,15 +40,32 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
     };
     let tree = Json::admit(tree.as_bytes(), &limits).ok()?;
     let mut syntax = Syntax::default();
+    let mut functions = Functions::default();
     for policy in tree.as_array()? {
-        let rules = policy.get("ast")?.get("rules")?;
+        let module = policy.get("ast")?;
+        let rules = module.get("rules")?;
         syntax.visit(rules);
+        // A package with an odd name is known by the part that is not.
+        let package = path(module.get("package")?.get("refr")?).unwrap_or_default();
+        functions.add(&package, rules);
     }
+    syntax.recursive = functions.recursive();
     syntax.keep_longest_inputs();
     Some(syntax)
 }
 
 impl Syntax {
+    /// What no policy may do, whoever asks.
+    pub(super) fn check(&self) -> Result<(), BundleError> {
+        if let Some(forbidden) = FORBIDDEN.iter().find(|name| self.calls.contains(**name)) {
+            return Err(BundleError::Forbidden((*forbidden).to_owned()));
+        }
+        match &self.recursive {
+            Some(function) => Err(BundleError::Recursive(function.clone())),
+            None => Ok(()),
+        }
+    }
+
     fn visit(&mut self, node: &Json) {
         match node {
             Json::Array(elements) => elements.iter().for_each(|element| self.visit(element)),
@@ -115,7 +137,7 @@ impl Syntax {
 }
 
 /// `Var` and `RefDot` nodes as a dotted name.
-fn path(node: &Json) -> Option<String> {
+pub(super) fn path(node: &Json) -> Option<String> {
     if let Some(var) = node.get("Var") {
         return var.get("value")?.as_str().map(str::to_owned);
     }

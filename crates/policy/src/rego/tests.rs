@@ -143,3 +143,50 @@ fn the_digest_tells_bundles_apart() {
     assert_eq!(one, bundle("r := 1").unwrap().digest());
     assert_ne!(one, bundle("r := 2").unwrap().digest());
 }
+
+#[test]
+fn functions_that_call_themselves_are_refused() {
+    for text in [
+        "f(x) := f(x + 1)\nr := f(1)",
+        "f(x) := g(x)\ng(x) := h(x)\nh(x) := data.p.f(x)\nr := f(1)",
+        "f(x) := {y | some y in [f(x)]}\nr := 1",
+        "f(x) := 1 if x == 0\nelse := f(x - 1)\nr := f(3)",
+    ] {
+        let refused = bundle(text).err();
+        assert!(
+            matches!(refused, Some(BundleError::Recursive(_))),
+            "{text}: {refused:?}"
+        );
+    }
+    for text in [
+        "f(x) := g(x)\ng(x) := x + count([x])\nr := f(1)",
+        "f(x) := 1 if x == 0\nf(x) := 2 if x == 1\nr := f(f(1))",
+    ] {
+        assert!(bundle(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn functions_of_several_packages_are_told_apart() {
+    let compile = |p: &str, lib: &str| {
+        let source = |name: &str, text: &str| Source {
+            name: format!("{name}.rego"),
+            text: format!("package {name}\nimport rego.v1\n{text}\n"),
+        };
+        let sources = [source("p", p), source("lib", lib)];
+        Bundle::compile(&sources, Value::new_object(), "data.p.r").err()
+    };
+    let own = "import data.lib\nf(x) := lib.f(x)\nr := f(1)";
+    assert_eq!(compile(own, "f(x) := x"), None);
+    let back = "import data.p\nf(x) := p.f(x)";
+    assert!(matches!(
+        compile(own, back),
+        Some(BundleError::Recursive(_))
+    ));
+    let named = "import data.lib.g\nf(x) := g(x)\nr := f(1)";
+    let back = "g(x) := data.p.f(x)";
+    assert!(matches!(
+        compile(named, back),
+        Some(BundleError::Recursive(_))
+    ));
+}

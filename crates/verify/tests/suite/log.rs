@@ -3,7 +3,7 @@
 use countersign_canon::{Digest, Hash, Json, Limits};
 use countersign_event::payload::Split;
 use countersign_event::{Body, EventType, Head, Opening, Payload, Salt, Scope, Seal, Sealed};
-use countersign_verify::{Expectation, Openings, Report, Selection, verify_stream};
+use countersign_verify::{Expectation, Openings, Report, Selection, verify_stream, verify_text};
 
 use crate::random::Random;
 
@@ -152,7 +152,11 @@ pub(crate) fn verify_with(
     selection: &Selection,
     expectation: &Expectation,
 ) -> Report {
-    verify_stream(export, selection, expectation, &mut |_| {}).unwrap()
+    let report = verify_stream(export, selection, expectation, &mut |_| {}).unwrap();
+    // Read or in memory, a log is the same log.
+    let in_memory = verify_text(export, selection, expectation, &mut |_| {});
+    assert_eq!(in_memory, report);
+    report
 }
 
 /// Stands in for encryption, so that the same events have the same bytes in every run. Tells

@@ -97,7 +97,7 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.contains(is_active)
 }
 
-const NAMES: &[&str] = &["bin", "cmd", "command"];
+pub(super) const NAMES: &[&str] = &["bin", "cmd", "command"];
 /// Names under which other tools take a shell, an environment, or one more command or argument.
 const SURROUNDINGS: &[&str] = &[
     "env",

@@ -369,3 +369,20 @@ fn patterns_that_are_none() {
         false,
     );
 }
+
+#[test]
+fn builtins_that_set_variables_or_evaluate_subscripts() {
+    for line in [
+        "printf -v PATH /tmp/evil; git status",
+        "printf -vPATH /tmp/evil",
+        "builtin printf -v x y",
+        "test -v 'a[$(id)]'",
+        "'[' -v 'a[$(id)]' ']'",
+        "'[' -R x ']'",
+        "sh -c 'printf -v x y'",
+    ] {
+        check(line, Err(Unclear::Builtin));
+    }
+    check("printf %s -x", Ok(&["printf"]));
+    check("test -n x", Ok(&["test"]));
+}

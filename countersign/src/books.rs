@@ -1,0 +1,104 @@
+//! Accepted tools, one file a server, beside the log.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use countersign_canon::{Digest, Json, Limits, Numbers};
+use countersign_mcp::tools::Book;
+
+use crate::errors::{Code, Failure};
+use crate::folder;
+use crate::input;
+
+/// The folder of the books.
+pub(crate) struct Books {
+    folder: PathBuf,
+}
+
+impl Books {
+    pub(crate) fn new(data: &Path) -> Self {
+        Self {
+            folder: data.join("tools"),
+        }
+    }
+
+    /// The book of a server, and those of all others.
+    pub(crate) fn of(&self, server: &str) -> Result<(Book, Vec<Book>), Failure> {
+        let (own, others): (Vec<Book>, Vec<Book>) = self
+            .all()?
+            .into_iter()
+            .partition(|book| book.server() == server);
+        let book = own.into_iter().next();
+        Ok((book.unwrap_or_else(|| Book::new(server)), others))
+    }
+
+    /// Every book, by the name of its server.
+    pub(crate) fn all(&self) -> Result<Vec<Book>, Failure> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| self.failed(&error);
+        let mut books = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                books.push(read(&path)?);
+            }
+        }
+        books.sort_by(|a, b| a.server().cmp(b.server()));
+        Ok(books)
+    }
+
+    /// Writes a book as it is.
+    pub(crate) fn write(&self, book: &Book) -> Result<(), Failure> {
+        let mut text = book.to_json().to_sorted_ascii();
+        text.push(b'\n');
+        fs::create_dir_all(&self.folder)
+            .and_then(|()| folder::replace(&self.file(book.server()), &text))
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Writes what a session has learnt. What a person has accepted meanwhile stays accepted.
+    pub(crate) fn keep(&self, book: &Book) -> Result<(), Failure> {
+        let file = self.file(book.server());
+        let mut book = book.clone();
+        if file.exists() {
+            book.adopt(&read(&file)?);
+        }
+        self.write(&book)
+    }
+
+    /// A server's name where it is a plain one, its digest otherwise.
+    fn file(&self, server: &str) -> PathBuf {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_plain = !server.is_empty() && server.len() <= 100 && server.chars().all(plain);
+        let name = match is_plain {
+            true => server.to_owned(),
+            false => Digest::of(server.as_bytes()).to_string().replace(':', "-"),
+        };
+        self.folder.join(format!("{name}.json"))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        Failure::new(Code::Folder, format!("{}: {error}", self.folder.display()))
+    }
+}
+
+/// FAIL-CLOSED: a book that cannot be read is not an empty book.
+fn read(path: &Path) -> Result<Book, Failure> {
+    let shown = path.display().to_string();
+    let text = input::file(&shown, LIMITS.max_bytes)?;
+    let refused =
+        |error: &dyn ToString| Failure::new(Code::Book, format!("{shown}: {}", error.to_string()));
+    let json = Json::admit(&text, &LIMITS).map_err(|error| refused(&error))?;
+    Book::from_json(&json).map_err(|error| refused(&error))
+}
+
+const LIMITS: Limits = Limits {
+    max_bytes: 64 << 20,
+    max_depth: 128,
+    numbers: Numbers::Exact,
+};

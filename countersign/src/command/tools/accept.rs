@@ -1,0 +1,64 @@
+//! `countersign tools accept`
+
+use clap::Args;
+use countersign_canon::{Digest, Json};
+
+use crate::books::Books;
+use crate::cli::DataFolder;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::output::{self, Format, inline};
+
+#[derive(Args)]
+#[command(after_help = "\
+The digest is the one that `countersign tools list` shows: what is accepted is what was looked at, even
+if the server has shown something else since. What a server says about its own tools makes none of them
+a tool that only reads; --reads does. Connections that are open keep refusing the tool until
+they are made again.")]
+pub(crate) struct Accept {
+    #[command(flatten)]
+    data: DataFolder,
+    /// The server
+    server: String,
+    /// The tool
+    tool: String,
+    /// The digest of the definition
+    digest: String,
+    /// Say that the tool only reads: without a manifest, its calls then run without a human
+    #[arg(long)]
+    reads: bool,
+}
+
+impl Accept {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let books = Books::new(self.data.folder()?.path());
+        let (mut book, _) = books.of(&self.server)?;
+        let digest: Digest = self
+            .digest
+            .parse()
+            .map_err(|error| Failure::new(Code::NoTool, format!("{error}")))?;
+        if !book.accept_seen(&self.tool, digest, self.reads) {
+            return Err(Failure::new(
+                Code::NoTool,
+                format!(
+                    "`{}` of `{}` has no definition {digest}",
+                    self.tool, self.server
+                ),
+            ));
+        }
+        books.write(&book)?;
+        match format {
+            Format::Text => output::text(&format!(
+                "accepted {} of {}{}",
+                inline(&self.tool),
+                inline(&self.server),
+                if self.reads { ", which only reads" } else { "" }
+            ))?,
+            Format::Json => output::json(&Json::object([
+                ("accepted", Json::from(digest.to_string())),
+                ("reads", Json::from(self.reads)),
+            ]))?,
+        }
+        Ok(Exit::Done)
+    }
+}

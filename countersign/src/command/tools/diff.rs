@@ -1,0 +1,84 @@
+//! `countersign tools diff`
+
+use clap::Args;
+use countersign_canon::Json;
+use countersign_mcp::tools::{Definition, diff, flags};
+
+use super::waiting;
+use crate::books::Books;
+use crate::cli::DataFolder;
+use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::output::{self, Format, inline};
+
+#[derive(Args)]
+#[command(after_help = "\
+Shows every member that was added (+), removed (-) or changed (~), in ASCII, and what in the new text
+looks as if it were meant for the model. The absence of a flag means nothing.
+
+Examples:
+  countersign tools diff files read_file")]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    data: DataFolder,
+    /// The server
+    server: String,
+    /// The tool
+    tool: String,
+}
+
+impl Diff {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let books = Books::new(self.data.folder()?.path());
+        let (book, definition) = waiting(&books, &self.server, &self.tool)?;
+        let pin = book.pins().get(&self.tool);
+        let accepted = pin.and_then(|pin| pin.definition.clone());
+        let before = accepted.unwrap_or_else(|| Json::object::<String>([]));
+        let changes = diff(&before, definition.value());
+        match format {
+            Format::Text => {
+                let mut lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+                lines.extend(flagged(&definition));
+                lines.push(String::new());
+                lines.push(self.next(&definition));
+                output::text(&lines.join("\n"))?;
+            }
+            Format::Json => {
+                let changes = changes.iter().map(|change| {
+                    Json::object([
+                        ("after", Json::from(shown(change.after.as_ref()))),
+                        ("before", Json::from(shown(change.before.as_ref()))),
+                        ("pointer", Json::from(change.pointer.as_str())),
+                    ])
+                });
+                let flags = flagged(&definition).map(Json::from);
+                output::json(&Json::object([
+                    ("changes", Json::Array(changes.collect())),
+                    ("digest", Json::from(definition.digest().to_string())),
+                    ("flags", Json::Array(flags.collect())),
+                ]))?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn next(&self, definition: &Definition) -> String {
+        format!(
+            "next: countersign tools accept {} {} {}",
+            inline(&self.server),
+            inline(&self.tool),
+            definition.digest()
+        )
+    }
+}
+
+/// A value as text, because a definition may hold numbers that other readers would round.
+fn shown(value: Option<&Json>) -> Option<String> {
+    value.map(|value| String::from_utf8_lossy(&value.to_sorted_ascii()).into_owned())
+}
+
+fn flagged(definition: &Definition) -> impl Iterator<Item = String> {
+    flags(definition.value())
+        .into_iter()
+        .map(|flag| format!("! {}: {}", inline(&flag.pointer), flag.suspicion.as_str()))
+}

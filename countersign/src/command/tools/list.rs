@@ -1,0 +1,88 @@
+//! `countersign tools list`
+
+use clap::Args;
+use countersign_canon::Json;
+use countersign_mcp::tools::{Book, flags};
+
+use crate::books::Books;
+use crate::cli::DataFolder;
+use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    data: DataFolder,
+    /// Only tools of this server
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+}
+
+struct Row {
+    server: String,
+    tool: String,
+    state: &'static str,
+    digest: String,
+    flags: usize,
+}
+
+impl List {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let books = Books::new(self.data.folder()?.path()).all()?;
+        let wanted = |book: &&Book| {
+            let server = self.server.as_deref();
+            server.is_none_or(|server| server == book.server())
+        };
+        let rows: Vec<Row> = books.iter().filter(wanted).flat_map(rows).collect();
+        match format {
+            Format::Text => {
+                let mut table = Table::new(&["SERVER", "TOOL", "STATE", "FLAGS", "DIGEST"]);
+                for row in rows {
+                    let flags = row.flags.to_string();
+                    table.row([
+                        row.server,
+                        row.tool,
+                        row.state.to_owned(),
+                        flags,
+                        row.digest,
+                    ]);
+                }
+                output::text(&table.text())?;
+            }
+            Format::Json => {
+                let tools = rows.into_iter().map(|row| {
+                    Json::object([
+                        ("digest", Json::from(row.digest)),
+                        ("flags", Json::from(row.flags as u64)),
+                        ("server", Json::from(row.server)),
+                        ("state", Json::from(row.state)),
+                        ("tool", Json::from(row.tool)),
+                    ])
+                });
+                output::json(&Json::object([("tools", Json::Array(tools.collect()))]))?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// What is accepted, then what waits.
+fn rows(book: &Book) -> Vec<Row> {
+    let row = |tool: &str, state, digest: String, definition: Option<&Json>| Row {
+        server: book.server().to_owned(),
+        tool: tool.to_owned(),
+        state,
+        digest,
+        flags: definition.map_or(0, |definition| flags(definition).len()),
+    };
+    let accepted = book.pins().iter().map(|(tool, pin)| {
+        let digest = pin.digest.to_string();
+        row(tool, pin.origin.as_str(), digest, pin.definition.as_ref())
+    });
+    let proposed = book.proposed().iter().map(|(tool, definition)| {
+        let digest = definition.digest().to_string();
+        row(tool, "waiting", digest, Some(definition.value()))
+    });
+    accepted.chain(proposed).collect()
+}

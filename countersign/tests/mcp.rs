@@ -1,0 +1,332 @@
+//! `countersign mcp` between a client and a server, as processes.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod wrapped;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+use wrapped::{Client, INITIALIZE, Place, call};
+
+/// What a client says, one frame at a time.
+const SCRIPT: &[&str] = &[
+    INITIALIZE,
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    r#" {"id" : 1,"jsonrpc":"2.0", "method":"tools/list","params":{"_meta":{"progressToken":1}}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":1.50,"a":"\u00e9","z":[ ]}}}"#,
+    "{\"params\":{\"arguments\":null,\"name\":\"write\"},\"method\":\"tools/call\",\"id\":\"x\",\"jsonrpc\":\"2.0\"}\r",
+    r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","task":{"ttl":1},"_meta":{"traceparent":"00-1-2-01"}},"future":true}"#,
+    r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"toy:x"}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1.0}}"#,
+    r#"{"jsonrpc":"2.0","id":6,"method":"logging/setLevel","params":{"level":"info"}}"#,
+];
+
+fn play(mut client: Client) -> Vec<String> {
+    let mut got = Vec::new();
+    for line in SCRIPT {
+        client.send(line);
+        if line.contains("\"id\"") {
+            // The process id differs, and so do its digits.
+            let line = client.receive();
+            got.push(line.split(",\"pid\"").next().unwrap().to_owned());
+        }
+    }
+    assert!(client.hears_nothing(Duration::from_millis(100)));
+    let (status, stderr) = client.end();
+    assert_eq!(status.code(), Some(7), "{stderr}");
+    assert_eq!(stderr, "toy: ready\ntoy: end of input\n");
+    got
+}
+
+#[test]
+fn frames_are_the_same_with_and_without_the_wrapper() {
+    let (direct, guarded) = (Place::new(), Place::new());
+    let expect = play(direct.direct());
+    let got = play(guarded.guarded(&[]));
+    assert_eq!(got, expect);
+    assert_eq!(guarded.lines("received"), direct.lines("received"));
+    assert_eq!(guarded.lines("received").len(), SCRIPT.len());
+    assert_eq!(guarded.count("TOOL_RESULT"), 3);
+    assert_eq!(guarded.count("MEMORY_READ"), 1);
+    assert_eq!(guarded.count("TERMINATION"), 1);
+    guarded.verify();
+}
+
+#[test]
+fn without_a_manifest_what_only_reads_runs_and_the_rest_is_held() {
+    let place = Place::new();
+    let mut client = place.wrapped(&[], &[]);
+    assert!(client.call(1, "echo").contains("done"));
+    let held = client.call(2, "write");
+    assert!(held.contains("\"code\":-32001"), "{held}");
+    assert!(client.call(3, "echo").contains("done"));
+    let unlisted = client.call(4, "not-there");
+    assert!(unlisted.contains("TOOL_UNLISTED"), "{unlisted}");
+    let (_, stderr) = client.end();
+    assert_eq!(stderr.matches("no manifest").count(), 1, "{stderr}");
+    assert_eq!(place.lines("effects").len(), 2);
+    place.verify();
+}
+
+#[test]
+fn a_tool_that_changed_since_the_last_time_is_refused() {
+    let place = Place::new();
+    let mut client = place.wrapped(&[], &[]);
+    assert!(client.call(1, "echo").contains("done"));
+    client.end();
+    let mut client = place.wrapped(&[], &["--changed"]);
+    let refused = client.call(1, "echo");
+    assert!(refused.contains("TOOL_CHANGED"), "{refused}");
+    client.end();
+    assert_eq!(place.lines("effects").len(), 1);
+    // Somebody edits the book: the wrapper does not start.
+    let book = place.path("data/tools/toy_mcp_server.json");
+    let text = std::fs::read_to_string(&book).unwrap();
+    std::fs::write(&book, text.replace("Repeats", "Sends")).unwrap();
+    let (status, stderr) = place.wrapped(&[], &["--changed"]).end();
+    assert_eq!(status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("C0812"), "{stderr}");
+    place.verify();
+}
+
+#[test]
+fn calls_at_the_same_time_all_come_back() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    const CALLS: usize = 200;
+    for id in 0..CALLS {
+        client.send(call(id, "echo"));
+    }
+    let mut ids: Vec<usize> = (0..CALLS)
+        .map(|_| {
+            let line = client.answer();
+            assert!(line.contains("done"), "{line}");
+            line.rsplit("\"id\":")
+                .next()
+                .unwrap()
+                .trim_end_matches('}')
+                .parse()
+                .unwrap()
+        })
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..CALLS).collect::<Vec<_>>());
+    client.end();
+    assert_eq!(place.lines("effects").len(), CALLS);
+    assert_eq!(place.count("TOOL_RESULT"), CALLS);
+    place.verify();
+}
+
+#[test]
+fn a_server_that_dies_leaves_an_answer_its_exit_code_and_a_log() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    client.ask(INITIALIZE);
+    let answer = client.call(1, "die");
+    assert!(
+        answer.contains("SERVER_GONE") && answer.contains("\"id\":1"),
+        "{answer}"
+    );
+    let (status, _) = client.wait();
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(place.count("TOOL_CALL_EXECUTED"), 1);
+    assert_eq!(place.count("ERROR_RAISED"), 1);
+    assert_eq!(place.count("TERMINATION"), 1);
+    place.verify();
+}
+
+#[test]
+fn a_server_that_hangs_is_given_up_and_the_connection_goes_on() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    let answer = client.call(1, "hang");
+    assert!(answer.contains("TIMEOUT"), "{answer}");
+    assert!(client.call(2, "echo").contains("done"));
+    client.end();
+    assert!(
+        place
+            .lines("received")
+            .iter()
+            .any(|line| line.contains("notifications/cancelled"))
+    );
+    place.verify();
+}
+
+#[test]
+fn garbage_floods_and_huge_frames_from_a_server_do_no_harm() {
+    let place = Place::new();
+    let mut client = place.guarded(&["--max-frame", "67108864"]);
+    let answer = client.call(1, "garbage");
+    assert!(
+        answer.contains("SERVER_FRAME_REFUSED") && answer.contains("\"id\":1"),
+        "{answer}"
+    );
+    assert!(client.call(2, "flood").contains("done"));
+    let answer = client.call(3, "big");
+    assert!(
+        answer.contains("SERVER_FRAME_REFUSED") && answer.contains("\"id\":3"),
+        "{answer}"
+    );
+    assert!(client.call(4, "echo").contains("done"));
+    client.end();
+    place.verify();
+}
+
+#[test]
+fn garbage_and_huge_frames_from_a_client_do_no_harm() {
+    let place = Place::new();
+    let mut client = place.guarded(&["--max-frame", "1000000"]);
+    let huge = format!(
+        r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"echo","arguments":{{"x":"{}"}}}}}}"#,
+        "x".repeat(2_000_000)
+    );
+    let refused = client.ask(&huge);
+    assert!(
+        refused.contains("\"id\":9") && refused.contains("-32700"),
+        "{refused}"
+    );
+    for hostile in [
+        &b"\xff\xfe"[..],
+        b"garbage",
+        br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}]"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"echo"}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"echo"}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"undeclared"}}"#,
+    ] {
+        let refused = client.ask(hostile);
+        assert!(refused.contains("\"error\""), "{refused}");
+    }
+    client.send(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}"#);
+    assert!(client.call(10, "echo").contains("done"));
+    client.end();
+    assert_eq!(place.lines("effects").len(), 1);
+    place.verify();
+}
+
+#[test]
+fn a_signal_reaches_the_server_and_its_end_is_ours() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    let pid = server_pid(&client.ask(INITIALIZE));
+    kill("-TERM", client.child.id());
+    let (status, _) = client.wait();
+    assert_eq!(status.code(), Some(128 + 15));
+    assert!(!is_alive(pid));
+    assert_eq!(place.count("TERMINATION"), 1);
+    place.verify();
+}
+
+#[test]
+fn the_server_dies_with_us_even_when_we_are_killed() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    let pid = server_pid(&client.ask(INITIALIZE));
+    client.send(call(1, "hang"));
+    // Its input ends with us, so it must be busy elsewhere to show what the guard does.
+    client.send(call(2, "deaf"));
+    std::thread::sleep(Duration::from_millis(300));
+    kill("-KILL", client.child.id());
+    let (status, _) = client.wait();
+    assert_eq!(status.signal(), Some(9));
+    let gone = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !is_alive(pid)
+    });
+    assert!(gone, "the server is still there");
+    place.verify();
+}
+
+#[test]
+fn a_client_that_goes_away_ends_the_server() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    client.ask(INITIALIZE);
+    client.send(call(1, "sleep"));
+    let (status, _) = client.end();
+    assert_eq!(status.code(), Some(7));
+    // The call was decided and forwarded, and its outcome is known.
+    assert_eq!(place.count("TOOL_RESULT"), 1);
+    place.verify();
+}
+
+#[test]
+fn what_a_client_asked_before_it_went_away_is_still_done() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    // The tools are not listed yet, so the call waits for them.
+    client.send(call(1, "echo"));
+    client.close();
+    assert!(client.answer().contains("done"));
+    let (status, _) = client.wait();
+    assert_eq!(status.code(), Some(7));
+    place.verify();
+}
+
+#[test]
+fn a_policy_beside_the_manifest_has_a_say_and_a_broken_one_stops_the_start() {
+    let place = Place::new();
+    let policy = place.path("mine.rego");
+    let path = policy.to_str().unwrap().to_owned();
+    let text = "package mine\nimport rego.v1\n\
+        verdict := {\"decision\": \"deny\", \"reason\": \"NOT_TODAY\"} if input.action.tool == \"write\"\n\
+        else := {\"decision\": \"allow\", \"reason\": \"OK\"}\n";
+    std::fs::write(&policy, text).unwrap();
+    let mut client = place.guarded(&["--policy", &path]);
+    assert!(client.call(1, "echo").contains("done"));
+    let denied = client.call(2, "write");
+    assert!(denied.contains("NOT_TODAY"), "{denied}");
+    client.end();
+    std::fs::write(&policy, "package mine\nverdict := {").unwrap();
+    let (status, stderr) = place.guarded(&["--policy", &path]).end();
+    assert_eq!(status.code(), Some(3), "{stderr}");
+    assert_eq!(place.lines("effects").len(), 1);
+    place.verify();
+}
+
+#[test]
+fn a_command_that_is_not_there_is_said_so() {
+    let place = Place::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["mcp", "--data"])
+        .arg(place.path("data"))
+        .args(["--", "/not/there"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error[C0811]"));
+}
+
+fn server_pid(answer: &str) -> u32 {
+    let digits = answer.split("\"pid\":").nth(1).unwrap();
+    let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+fn kill(signal: &str, pid: u32) {
+    let status = Command::new("kill")
+        .arg(signal)
+        .arg(pid.to_string())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn is_alive(pid: u32) -> bool {
+    // A zombie is dead, and waits for somebody else to notice.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .trim_start()
+        .to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}

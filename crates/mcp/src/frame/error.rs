@@ -1,0 +1,112 @@
+//! Why a frame was refused.
+
+use countersign_canon as canon;
+
+use super::{Id, salvage};
+
+/// A frame that was refused, with the id of the request that waits for an answer, where the frame
+/// still says it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct FrameError {
+    fault: Fault,
+    id: Option<Id>,
+    answers: bool,
+}
+
+/// What is wrong with a frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It is not strict JSON, or over the limits.
+    #[error("not strict JSON: {0}")]
+    Json(#[from] canon::Error),
+    /// Several messages in one frame.
+    #[error("batches are not accepted")]
+    Batch,
+    /// Something else than an object.
+    #[error("a message must be an object")]
+    NotAnObject,
+    /// `jsonrpc` is missing or not `2.0`.
+    #[error("`jsonrpc` must be \"2.0\"")]
+    Version,
+    /// Neither a request, nor a notification, nor a response, or several of them.
+    #[error("neither a request, a notification nor a response")]
+    Shape,
+    /// An id that is neither a string nor an integer.
+    #[error("an id must be a string or an integer")]
+    Id,
+    /// An id that is too long.
+    #[error("an id must not be longer than 512 bytes")]
+    IdTooLong,
+    /// A method that is not text.
+    #[error("`method` must be a string")]
+    Method,
+    /// Parameters that are not an object.
+    #[error("`params` must be an object")]
+    Params,
+    /// A key that some readers take for another one.
+    #[error("the key `{found}` can be taken for `{known}`")]
+    LookAlike {
+        /// The key as it stands there, made visible.
+        found: String,
+        /// The key that it looks like.
+        known: &'static str,
+    },
+    /// More bytes than a frame may have.
+    #[error("larger than {limit} bytes")]
+    TooLarge {
+        /// The most that a frame may have.
+        limit: usize,
+    },
+}
+
+impl FrameError {
+    /// A fault of these bytes, with the id that they still show.
+    pub(crate) fn of(fault: Fault, bytes: &[u8]) -> Self {
+        let salvaged = salvage::salvage(bytes);
+        Self {
+            fault,
+            id: salvaged.id,
+            answers: salvaged.answers,
+        }
+    }
+
+    /// What is wrong.
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// The id, as far as it could be told. It is good for an answer and for nothing else.
+    pub fn id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+
+    /// Whether the frame looks like an answer to somebody else's request.
+    pub fn is_answer(&self) -> bool {
+        self.answers
+    }
+
+    /// The JSON-RPC code for it.
+    pub fn code(&self) -> i64 {
+        match self.fault {
+            Fault::Json(_) | Fault::TooLarge { .. } => PARSE_ERROR,
+            Fault::Params => INVALID_PARAMS,
+            _ => INVALID_REQUEST,
+        }
+    }
+}
+
+impl From<Fault> for FrameError {
+    fn from(fault: Fault) -> Self {
+        Self {
+            fault,
+            id: None,
+            answers: false,
+        }
+    }
+}
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const INVALID_PARAMS: i64 = -32602;

@@ -1,0 +1,70 @@
+//! Ids of requests.
+
+use std::fmt;
+
+use countersign_canon::Json;
+
+use super::FrameError;
+use super::error::Fault;
+
+/// The id of a request, in its canonical JSON text: `7` or `"seven"`. The two kinds never meet.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(Box<str>);
+
+impl Id {
+    /// Reads the text of an id: a string or an integer.
+    pub(super) fn read(text: &[u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(text).map_err(|_| Fault::Id)?;
+        if text.len() > LONGEST {
+            return Err(Fault::IdTooLong);
+        }
+        match text.as_bytes() {
+            [b'"', .., b'"'] => Self::read_string(text),
+            [b'-', b'0'] => Err(Fault::Id),
+            [b'-', digits @ ..] | digits
+                if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) =>
+            {
+                Ok(Self(text.into()))
+            }
+            _ => Err(Fault::Id),
+        }
+    }
+
+    fn read_string(text: &str) -> Result<Self, Fault> {
+        let canonical = match text.contains('\\') {
+            false => return Ok(Self(text.into())),
+            true => Json::admit(text.as_bytes(), &super::HEAD_LIMITS)
+                .and_then(|json| json.to_jcs())
+                .map_err(|_| Fault::Id)?,
+        };
+        String::from_utf8(canonical)
+            .map(|text| Self(text.into()))
+            .map_err(|_| Fault::Id)
+    }
+
+    /// An id of our own making.
+    pub(crate) fn own(text: &str) -> Result<Self, FrameError> {
+        let quoted = Json::from(text).to_jcs().map_err(Fault::from)?;
+        Ok(Self::read(&quoted)?)
+    }
+
+    /// The id as JSON.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Events carry ids, and so do replies to frames that nobody could read.
+const LONGEST: usize = 512;

@@ -1,0 +1,34 @@
+//! Keys that a careless reader takes for another key.
+//!
+//! Some JSON libraries match keys without regard to case. If `Method` passed here as an unknown
+//! member, such a server would run a method that nobody has looked at.
+
+use super::error::Fault;
+
+/// Refuses a key that is not `known`, but that differs from one of them in case alone.
+pub(super) fn refuse(key: &str, known: &[&'static str]) -> Result<(), Fault> {
+    if known.contains(&key) {
+        return Ok(());
+    }
+    match known.iter().find(|known| folds_to(key, known)) {
+        Some(known) => Err(Fault::LookAlike {
+            found: key.escape_debug().to_string(),
+            known,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn folds_to(key: &str, known: &str) -> bool {
+    // The longest fold of an ASCII letter has three bytes.
+    key.len() <= known.len() * 3 && key.chars().map(fold).eq(known.chars().map(fold))
+}
+
+/// Simple case folding, as far as it ends in ASCII.
+fn fold(c: char) -> char {
+    match c {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    }
+}

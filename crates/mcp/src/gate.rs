@@ -1,0 +1,355 @@
+//! The gate to the engine: runs the jobs that a session asks for.
+//!
+//! Everything here may wait for the disk, so a driver runs it beside the session, on as many threads
+//! as it likes.
+
+mod hold;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use countersign_approval::{Tool, ToolCall};
+use countersign_canon::{Digest, Hash, Json};
+use countersign_engine::{
+    Admission, ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running,
+};
+use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
+use countersign_event::{EventType, Payload, Scope};
+
+use crate::frame::{Frame, FrameLimits, Id, Kind};
+use crate::outbound::{Begun, Outbound};
+use crate::record::{self, Entry};
+use crate::reply::Refused;
+use crate::splice;
+
+/// Where a session's decisions and events go.
+pub struct Gate {
+    engine: Arc<Engine>,
+    scope: Scope,
+    server: String,
+    origin: Origin,
+}
+
+/// Something that a session wants done.
+pub enum Job {
+    /// Decide a call, and begin it if it may run.
+    Decide(Box<Call>),
+    /// Look whether a human has decided about a call, and begin it if it may run.
+    Look(Box<Call>, ApprovalId),
+    /// Take a request for approval back: nobody waits for it any more.
+    Withdraw(ApprovalId),
+    /// Record how a call went, then deliver.
+    Settle {
+        /// The call.
+        running: Running,
+        /// How it went.
+        outcome: Outcome,
+        /// What to deliver then.
+        then: Delivery,
+    },
+    /// Record events, then deliver.
+    Record {
+        /// The events.
+        entries: Vec<Entry>,
+        /// What to deliver then.
+        then: Delivery,
+    },
+}
+
+/// A call on its way to a decision.
+pub struct Call {
+    pub(crate) id: Id,
+    pub(crate) tool: String,
+    pub(crate) args: Json,
+    pub(crate) frame: Frame,
+    /// The digest of the tool's definition, as the server shows it.
+    pub(crate) definition: Option<Digest>,
+    /// Why the tool itself is not to be trusted.
+    pub(crate) objection: Option<&'static str>,
+    /// Set when the client no longer wants it.
+    pub(crate) cancelled: Arc<AtomicBool>,
+}
+
+/// What is delivered once something is recorded.
+#[derive(Default)]
+pub struct Delivery {
+    pub(crate) to_client: Option<Vec<u8>>,
+    pub(crate) to_server: Option<Outbound>,
+    /// Whether it is of our own making: then it is delivered even if nothing could be recorded,
+    /// because nobody should wait for ever.
+    pub(crate) is_ours: bool,
+    /// Who waits, in case nothing may be delivered.
+    pub(crate) waits: Waits,
+}
+
+/// Who waits for a delivery.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// The client, under this id.
+    Client(Id),
+    /// The server, under this id.
+    Server(Id),
+}
+
+/// What came of a job.
+pub enum Done {
+    /// The call may be forwarded now.
+    Begun(Id, Begun),
+    /// The call may not be forwarded.
+    Refused(Id, Refused),
+    /// A human has not decided yet. The refusal is for a client that waits no longer.
+    Held(Box<Call>, ApprovalId, Refused),
+    /// There is nothing to do.
+    Nothing,
+    /// The client no longer wanted the call; nothing was begun.
+    Dropped(Id),
+    /// It is recorded; deliver.
+    Deliver(Delivery),
+    /// It could not be recorded; whoever waits gets an error.
+    Unrecorded(Waits, Refused),
+}
+
+impl Gate {
+    /// A gate for one session with one server.
+    pub fn new(
+        engine: Arc<Engine>,
+        scope: Scope,
+        server: impl Into<String>,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            engine,
+            scope,
+            server: server.into(),
+            origin,
+        }
+    }
+
+    /// Does a job.
+    pub fn run(&self, job: Job) -> Done {
+        match job {
+            Job::Decide(call) => self.decide(*call),
+            Job::Look(call, approval) => self.look(*call, approval),
+            Job::Withdraw(approval) => {
+                // Whoever decides later finds it taken back, or expired.
+                let _ = self.engine.cancel(approval);
+                Done::Nothing
+            }
+            Job::Settle {
+                running,
+                outcome,
+                then,
+            } => deliver(self.engine.settle(running, outcome).map(drop), then),
+            Job::Record { entries, then } => deliver(self.record(entries), then),
+        }
+    }
+
+    /// Records who meets whom, before anything else happens.
+    pub fn introduce(&self, about: &Json) -> Result<(), Refusal> {
+        let text = about.to_sorted_ascii();
+        let entry = record::write("mcp/session".to_owned(), &self.server, &text);
+        self.record(vec![entry])
+    }
+
+    /// Records that the session is over.
+    pub fn terminate(&self, reason: &str) -> Result<(), Refusal> {
+        let payload = Payload::Termination(countersign_event::payload::Termination {
+            reason_code: Some(reason.to_owned()),
+            ..Default::default()
+        });
+        let recorded = self
+            .engine
+            .record(&self.scope, EventType::Termination, payload);
+        recorded.map(drop)
+    }
+
+    fn record(&self, entries: Vec<Entry>) -> Result<(), Refusal> {
+        for entry in entries {
+            let _durable = self
+                .engine
+                .record(&self.scope, entry.event_type, entry.payload)?;
+        }
+        Ok(())
+    }
+
+    fn decide(&self, call: Call) -> Done {
+        if call.cancelled.load(Ordering::Acquire) {
+            return Done::Dropped(call.id);
+        }
+        if let Some(reason) = call.objection {
+            let refused = self.deny(&call, reason);
+            return Done::Refused(call.id, refused);
+        }
+        let encode = |args: &Json| splice::with_arguments(&call.frame, args).unwrap_or_default();
+        let admission = self.engine.admit(Proposal {
+            scope: &self.scope,
+            call_id: call.id.as_str().to_owned(),
+            tool_name: call.tool.clone(),
+            server: Some(self.server.clone()),
+            definition: call.definition,
+            origin: &self.origin,
+            preconditions: Vec::new(),
+            args: call.args.clone(),
+            sanitizer_key: None,
+            bytes: call.frame.bytes(),
+            encode: &encode,
+        });
+        match admission {
+            Admission::Permit(permit) => self.begin(call, permit),
+            Admission::Hold(held) => match hold::asked(&held) {
+                Some(approval) => Done::Held(Box::new(call), approval, hold::refused(&held)),
+                None => Done::Refused(call.id, hold::refused(&held)),
+            },
+            Admission::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// What a human has decided about a call that waits, if anybody has.
+    fn look(&self, call: Call, approval: ApprovalId) -> Done {
+        if call.cancelled.load(Ordering::Acquire) {
+            let _ = self.engine.cancel(approval);
+            return Done::Dropped(call.id);
+        }
+        match self.engine.approval(approval) {
+            Err(refusal) => Done::Refused(call.id, refused(&refusal)),
+            Ok(None) => Done::Refused(call.id, hold::gone()),
+            Ok(Some(standing)) => match hold::verdict(&standing, &|| self.engine.denial(&standing))
+            {
+                hold::Verdict::Waits(refused) => Done::Held(Box::new(call), approval, refused),
+                hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
+                hold::Verdict::Approved => self.redeem(call, approval),
+            },
+        }
+    }
+
+    /// Runs what was approved: the stored arguments, in the frame that waits for their result.
+    fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
+        let tool = Tool {
+            server: Some(self.server.clone()),
+            name: call.tool.clone(),
+            definition: call.definition,
+        };
+        let encode = |approved: &ToolCall| {
+            splice::with_arguments(&call.frame, approved.args.value()).unwrap_or_default()
+        };
+        match self.engine.redeem(approval, Some(&tool), &encode) {
+            Redeemed::Permit(permit) => self.begin(call, permit),
+            Redeemed::Refused(refusal) => Done::Refused(call.id, hold::over(&refusal)),
+            Redeemed::Failed(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    fn begin(&self, call: Call, permit: Permit) -> Done {
+        let bytes = match permit.rewritten().map(<[u8]>::to_vec) {
+            None => call.frame.bytes().to_vec(),
+            Some(rewritten) if is_same_call(&call, &rewritten) => rewritten,
+            // FAIL-CLOSED: a rewriting that is no longer this call is not sent.
+            Some(_) => {
+                let refused = Refused::denied(
+                    "runtime_error:transform_target_missing",
+                    "refused: ask the operator; do not retry",
+                );
+                return Done::Refused(call.id, refused);
+            }
+        };
+        if call.cancelled.load(Ordering::Acquire) {
+            return Done::Dropped(call.id);
+        }
+        match self.engine.begin(permit, &bytes) {
+            Ok(running) => Done::Begun(call.id, Begun::new(bytes, running)),
+            Err(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// Refuses a call without asking the policies, and records it as they would.
+    fn deny(&self, call: &Call, reason: &str) -> Refused {
+        let call_id = Some(call.id.as_str().to_owned());
+        let entries = [
+            Entry {
+                event_type: EventType::ToolCallProposed,
+                payload: Payload::ToolCallProposed(ToolCallProposed {
+                    call_id: call_id.clone(),
+                    tool_name: Some(call.tool.clone()),
+                    server: Some(self.server.clone()),
+                    args: Some(call.args.clone()),
+                    ..ToolCallProposed::default()
+                }),
+            },
+            Entry {
+                event_type: EventType::PolicyDecision,
+                payload: Payload::PolicyDecision(PolicyDecision {
+                    call_id: call_id.clone(),
+                    outcome: Some("deny".to_owned()),
+                    verdict: Some("deny".to_owned()),
+                    reason: Some(reason.to_owned()),
+                    policy_ref: Some(TOOL_IDENTITY.to_owned()),
+                    ..PolicyDecision::default()
+                }),
+            },
+            Entry {
+                event_type: EventType::ToolCallDenied,
+                payload: Payload::ToolCallDenied(ToolCallDenied {
+                    call_id,
+                    reason_code: Some(reason.to_owned()),
+                    policy_ref: Some(TOOL_IDENTITY.to_owned()),
+                    ..ToolCallDenied::default()
+                }),
+            },
+        ];
+        let mut event: Option<Hash> = None;
+        for entry in entries {
+            match self
+                .engine
+                .record(&self.scope, entry.event_type, entry.payload)
+            {
+                Ok(recorded) => event = Some(recorded.hash()),
+                Err(refusal) => return refused(&refusal),
+            }
+        }
+        Refused {
+            event,
+            ..Refused::denied(
+                reason,
+                format!("refused ({reason}): ask the operator to look at this tool; do not retry"),
+            )
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> Refused {
+    Refused {
+        event: refusal.event().map(|event| event.hash()),
+        ..Refused::denied(refusal.reason(), refusal.text_for_model())
+    }
+}
+
+fn deliver(recorded: Result<(), Refusal>, then: Delivery) -> Done {
+    match recorded {
+        Ok(()) => Done::Deliver(then),
+        Err(_) if then.is_ours => Done::Deliver(then),
+        // FAIL-CLOSED: what could not be recorded is not delivered.
+        Err(refusal) => Done::Unrecorded(then.waits, refused(&refusal)),
+    }
+}
+
+/// Whether rewritten bytes are still the same call of the same tool.
+fn is_same_call(call: &Call, bytes: &[u8]) -> bool {
+    let Ok(frame) = Frame::read(bytes.to_vec(), &FrameLimits::default()) else {
+        return false;
+    };
+    match frame.kind() {
+        Kind::Request {
+            id, method, params, ..
+        } => {
+            *id == call.id
+                && *method == crate::Method::ToolsCall
+                && frame.text(params.name).as_deref() == Some(call.tool.as_str())
+        }
+        _ => false,
+    }
+}
+
+const TOOL_IDENTITY: &str = concat!("tool-identity countersign/", env!("CARGO_PKG_VERSION"));

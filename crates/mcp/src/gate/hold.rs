@@ -1,0 +1,114 @@
+//! Calls that wait for a human.
+
+use countersign_approval::State;
+use countersign_engine::{ApprovalId, Hold, Standing};
+
+use crate::reply::{HELD, Refused};
+
+/// What has become of a request for approval.
+pub(super) enum Verdict {
+    /// Nobody has decided.
+    Waits(Refused),
+    /// It may run.
+    Approved,
+    /// It will not run.
+    Over(Refused),
+}
+
+/// The request for approval, if there is somebody to ask.
+pub(super) fn asked(hold: &Hold) -> Option<ApprovalId> {
+    hold.approval.as_ref().ok().map(|envelope| envelope.id())
+}
+
+/// The answer to a call that is held: nothing of it runs, and the token names what a human has to
+/// decide about.
+pub(super) fn refused(hold: &Hold) -> Refused {
+    let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
+    let message = match &hold.approval {
+        Ok(envelope) => waiting(reason, &envelope.plan().hash().short()),
+        Err(_) => format!(
+            "held ({reason}): a human has to approve this call, and nobody can be asked; tell the \
+             operator"
+        ),
+    };
+    Refused {
+        code: HELD,
+        reason: reason.to_owned(),
+        message,
+        event: Some(hold.decision.hash()),
+        approval: asked(hold).map(|approval| approval.to_string()),
+    }
+}
+
+/// What a request has come to. An expired one is not a denial: nobody answered.
+pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<String>) -> Verdict {
+    let approval = Some(standing.row.id.to_string());
+    let over = |reason: &str, message: String| {
+        Verdict::Over(Refused {
+            approval: approval.clone(),
+            ..Refused::denied(reason, message)
+        })
+    };
+    match standing.row.state {
+        State::Pending => Verdict::Waits(Refused {
+            code: HELD,
+            approval: approval.clone(),
+            ..Refused::denied(
+                "APPROVAL_REQUIRED",
+                waiting(
+                    "APPROVAL_REQUIRED",
+                    &standing.envelope.plan().hash().short(),
+                ),
+            )
+        }),
+        State::Approved => Verdict::Approved,
+        State::Denied => over(
+            "APPROVAL_DENIED",
+            match denial() {
+                Some(reason) => format!(
+                    "denied by a human, who says: {reason}; do not retry, change the plan or ask"
+                ),
+                None => "denied by a human; do not retry, change the plan or ask".to_owned(),
+            },
+        ),
+        State::Expired | State::ExpiredUnused => over(
+            "APPROVAL_NOT_ANSWERED",
+            "nobody answered in time; ask the operator before you try again".to_owned(),
+        ),
+        State::Cancelled | State::Superseded => over(
+            "APPROVAL_WITHDRAWN",
+            "the request was withdrawn; ask the operator".to_owned(),
+        ),
+        State::Consumed
+        | State::NotStarted
+        | State::Started
+        | State::Executed
+        | State::Failed
+        | State::Unknown => over(
+            "APPROVAL_USED",
+            "this approval was used already; ask for a new one".to_owned(),
+        ),
+    }
+}
+
+/// The approval does not let the call run.
+pub(super) fn over(refusal: &countersign_approval::Refusal) -> Refused {
+    Refused::denied(
+        refusal.code(),
+        format!("not run: {refusal}; ask the operator, do not retry"),
+    )
+}
+
+pub(super) fn gone() -> Refused {
+    Refused::denied(
+        "APPROVAL_UNKNOWN",
+        "there is no such request; ask the operator",
+    )
+}
+
+fn waiting(reason: &str, code: &str) -> String {
+    format!(
+        "held ({reason}): a human has to approve this call (code {code}); tell the operator and wait, do \
+         not work around it"
+    )
+}

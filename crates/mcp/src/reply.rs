@@ -1,0 +1,147 @@
+//! Messages of our own making.
+
+use countersign_canon::{Hash, Json};
+
+use crate::{Era, Id};
+
+/// Why a request gets no answer from its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The JSON-RPC code.
+    pub code: i64,
+    /// The reason code.
+    pub reason: String,
+    /// What the model should do next. Says nothing about policies or the system.
+    pub message: String,
+    /// The event that records it.
+    pub event: Option<Hash>,
+    /// What a held call is known by while a human decides.
+    pub approval: Option<String>,
+}
+
+/// The form in which a refused call is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RefusalForm {
+    /// As an error of the protocol.
+    #[default]
+    Error,
+    /// As a result of the tool that says that it failed; some clients give up on errors.
+    ToolResult,
+}
+
+impl Refused {
+    /// A refusal that a policy, or something like it, decided.
+    pub fn denied(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: DENIED,
+            reason: reason.into(),
+            message: message.into(),
+            event: None,
+            approval: None,
+        }
+    }
+
+    /// The same with another code.
+    #[must_use = "gives the changed refusal back"]
+    pub fn with_code(mut self, code: i64) -> Self {
+        self.code = code;
+        self
+    }
+
+    fn data(&self) -> Json {
+        let mut members = vec![
+            ("reason", Json::from(self.reason.as_str())),
+            ("message", Json::from(self.message.as_str())),
+            ("event", Json::from(self.event.map(|hash| hash.to_string()))),
+        ];
+        let approval = self.approval.as_deref();
+        members.extend(approval.map(|token| ("approval", Json::from(token))));
+        Json::object(members)
+    }
+
+    /// An error for whoever waits under this id.
+    pub fn to_error(&self, id: Option<&Id>) -> Vec<u8> {
+        let error = Json::object([
+            ("code", Json::from(self.code)),
+            ("message", Json::from(self.message.as_str())),
+            ("data", self.data()),
+        ]);
+        answer(id, "error", &error)
+    }
+
+    /// The answer to a call, in the form that the operator wants.
+    pub fn to_answer(&self, id: &Id, form: RefusalForm, era: Option<&Era>) -> Vec<u8> {
+        if form == RefusalForm::Error {
+            return self.to_error(Some(id));
+        }
+        let text = Json::object([
+            ("type", Json::from("text")),
+            ("text", Json::from(self.message.as_str())),
+        ]);
+        let mut members = vec![
+            ("content", Json::from(vec![text])),
+            ("isError", Json::from(true)),
+            ("_meta", Json::object([(META, self.data())])),
+        ];
+        if era.is_some_and(|era| era.result_type) {
+            members.push(("resultType", Json::from("complete")));
+        }
+        answer(Some(id), "result", &Json::object(members))
+    }
+}
+
+/// A cancellation of a request that we no longer wait for.
+pub(crate) fn cancelled(id: &Id, reason: &str) -> Vec<u8> {
+    let reason = text(&Json::from(reason));
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":{reason}}}}}"#
+    )
+    .into_bytes()
+}
+
+/// A sign of life for a client that waits, under the token that it gave.
+pub(crate) fn progress(token: &[u8], count: u64, message: &str) -> Vec<u8> {
+    let token = String::from_utf8_lossy(token);
+    let message = text(&Json::from(message));
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{count},"message":{message}}}}}"#
+    )
+    .into_bytes()
+}
+
+/// A request for a page of tools.
+pub(crate) fn tools_list(id: &Id, meta: Option<&str>, cursor: Option<&str>) -> Vec<u8> {
+    let meta = meta.map(|meta| format!(r#""_meta":{meta}"#));
+    let cursor = cursor.map(|cursor| format!(r#""cursor":{cursor}"#));
+    let params: Vec<String> = meta.into_iter().chain(cursor).collect();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{}}}}}"#,
+        params.join(",")
+    )
+    .into_bytes()
+}
+
+fn answer(id: Option<&Id>, member: &str, value: &Json) -> Vec<u8> {
+    let id = id.map_or("null", Id::as_str);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"{member}":{}}}"#,
+        text(value)
+    )
+    .into_bytes()
+}
+
+fn text(value: &Json) -> String {
+    String::from_utf8_lossy(&value.to_sorted_ascii()).into_owned()
+}
+
+/// A policy does not allow it.
+pub const DENIED: i64 = -32000;
+/// A human decides.
+pub const HELD: i64 = -32001;
+/// The method is not known here.
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// The parameters make no sense.
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// The message makes no sense.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+const META: &str = "countersign/refusal";

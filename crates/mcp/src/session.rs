@@ -1,0 +1,251 @@
+//! One connection between a client and a server, without I/O.
+//!
+//! A [`Session`] is told each frame that comes from either side and answers with [`Effect`]s: bytes
+//! to send and [`Job`]s to run at the [gate](crate::Gate). It keeps who waits for what, so that
+//! every request gets exactly one answer, whatever the peers do.
+
+mod calls;
+mod client;
+mod held;
+mod list;
+mod pending;
+mod server;
+mod time;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::Era;
+use crate::frame::{FrameLimits, Id};
+use crate::gate::{Delivery, Done, Job, Waits};
+use crate::outbound::Outbound;
+use crate::record::{self, Entry};
+use crate::reply::{RefusalForm, Refused};
+use crate::tools::{Book, Shelf};
+use pending::{Asked, CallState, ServerAsked, Table};
+
+/// A connection.
+pub struct Session {
+    settings: Settings,
+    shelf: Shelf,
+    era: Option<&'static Era>,
+    /// What the client waits for.
+    asked: Table<Asked>,
+    /// What the server waits for.
+    server_asked: Table<ServerAsked>,
+    list: list::Fetch,
+    /// Requests whose answer nobody waits for any more.
+    late: VecDeque<Id>,
+    server_gone: bool,
+    complaints: usize,
+}
+
+/// How a session behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the server is called in the log and in manifests.
+    pub server: String,
+    /// What a frame may ask for.
+    pub limits: FrameLimits,
+    /// Methods that the table does not name.
+    pub unknown: Unknown,
+    /// How a refused call is answered.
+    pub refusals: RefusalForm,
+    /// Which tools the client is shown; all of them if `None`.
+    pub shown: Option<ToolNames>,
+    /// Which server a tool must come from, where a manifest says so.
+    pub elsewhere: ToolNames,
+    /// A text that no client uses as an id.
+    pub nonce: String,
+    /// How long a call that a human has to decide about is kept open; after that its client is told to
+    /// come back.
+    pub hold_wait: Duration,
+    /// How long a call waits until the server has listed its tools.
+    pub list_wait: Duration,
+    /// How many requests may wait at the same time, in each direction.
+    pub max_waiting: usize,
+}
+
+/// A set of tools, by exact name or as a manifest matches them.
+#[derive(Clone)]
+pub struct ToolNames(std::sync::Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+/// What becomes of requests and notifications that the table of methods does not name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are refused: nobody knows what they do.
+    #[default]
+    Refuse,
+    /// They pass.
+    Pass,
+}
+
+/// What the driver has to do.
+#[must_use]
+pub enum Effect {
+    /// Send this to the client.
+    ToClient(Vec<u8>),
+    /// Send this to the server.
+    ToServer(Outbound),
+    /// Run this at the gate and tell the session what came of it.
+    Job(Box<Job>),
+    /// Keep the book: a tool was accepted.
+    Keep(Book),
+    /// The server has listed all its tools.
+    Listed,
+}
+
+impl Session {
+    /// A connection that has just been made.
+    pub fn new(settings: Settings, shelf: Shelf) -> Self {
+        Self {
+            asked: Table::new(settings.max_waiting),
+            server_asked: Table::new(settings.max_waiting),
+            list: list::Fetch::new(&settings.nonce),
+            settings,
+            shelf,
+            era: None,
+            late: VecDeque::new(),
+            server_gone: false,
+            complaints: 0,
+        }
+    }
+
+    /// The tools that the server shows.
+    pub fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// The revision that the peers speak, as far as it is known.
+    pub fn era(&self) -> Option<&'static Era> {
+        self.era
+    }
+
+    /// Whether calls wait that the server may yet get.
+    pub fn has_unsent(&self) -> bool {
+        self.asked.iter().any(|(_, asked)| {
+            matches!(
+                asked,
+                Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_))
+            )
+        })
+    }
+
+    /// What came of a job.
+    pub fn done(&mut self, done: Done, now: Instant) -> Vec<Effect> {
+        match done {
+            Done::Begun(id, begun) => self.begun(id, begun, now),
+            Done::Refused(id, refused) => self.refused(&id, &refused),
+            Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
+            Done::Nothing => Vec::new(),
+            Done::Dropped(id) => {
+                self.asked.remove(&id);
+                Vec::new()
+            }
+            Done::Deliver(delivery) => deliver(delivery),
+            Done::Unrecorded(Waits::Client(id), refused) => {
+                vec![Effect::ToClient(refused.to_error(Some(&id)))]
+            }
+            Done::Unrecorded(Waits::Server(id), refused) => {
+                let error = refused.to_error(Some(&id));
+                self.server_asked.remove(&id);
+                vec![Effect::ToServer(Outbound::own(error))]
+            }
+            Done::Unrecorded(Waits::Nobody, _) => Vec::new(),
+        }
+    }
+
+    /// A refusal on its way to a client that waits for a call.
+    fn refused(&mut self, id: &Id, refused: &Refused) -> Vec<Effect> {
+        match self.asked.remove(id) {
+            Some(_) => vec![Effect::ToClient(self.answer(id, refused))],
+            None => Vec::new(),
+        }
+    }
+
+    fn answer(&self, id: &Id, refused: &Refused) -> Vec<u8> {
+        refused.to_answer(id, self.settings.refusals, self.era)
+    }
+
+    /// Records that something was odd, then delivers. Who floods us with oddities does not fill the
+    /// log with them.
+    fn complain(&mut self, code: &str, message: String, mut then: Delivery) -> Effect {
+        self.complaints += 1;
+        then.is_ours = true;
+        let entries = match self.complaints {
+            ..MAX_COMPLAINTS => vec![record::fault(code, message)],
+            MAX_COMPLAINTS => vec![record::fault(
+                "too_many_faults",
+                "further faults of this session are not recorded".to_owned(),
+            )],
+            _ => Vec::new(),
+        };
+        Effect::job(Job::Record { entries, then })
+    }
+}
+
+impl Effect {
+    fn job(job: Job) -> Self {
+        Self::Job(Box::new(job))
+    }
+}
+
+impl ToolNames {
+    /// Tools for which `includes` says so.
+    pub fn new(includes: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(std::sync::Arc::new(includes))
+    }
+
+    /// No tool.
+    pub fn none() -> Self {
+        Self::new(|_| false)
+    }
+
+    fn include(&self, tool: &str) -> bool {
+        (self.0)(tool)
+    }
+}
+
+impl std::fmt::Debug for ToolNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ToolNames")
+    }
+}
+
+impl Settings {
+    /// The usual settings.
+    pub fn new(server: impl Into<String>, nonce: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            limits: FrameLimits::default(),
+            unknown: Unknown::default(),
+            refusals: RefusalForm::default(),
+            shown: None,
+            elsewhere: ToolNames::none(),
+            nonce: nonce.into(),
+            hold_wait: Duration::from_secs(300),
+            list_wait: Duration::from_secs(10),
+            max_waiting: 1024,
+        }
+    }
+}
+
+fn deliver(delivery: Delivery) -> Vec<Effect> {
+    let to_client = delivery.to_client.map(Effect::ToClient);
+    let to_server = delivery.to_server.map(Effect::ToServer);
+    to_client.into_iter().chain(to_server).collect()
+}
+
+/// Records, then sends to the client.
+fn record_then_client(entry: Entry, bytes: Vec<u8>, id: Id) -> Effect {
+    Effect::job(Job::Record {
+        entries: vec![entry],
+        then: Delivery {
+            to_client: Some(bytes),
+            waits: Waits::Client(id),
+            ..Delivery::default()
+        },
+    })
+}
+
+const MAX_COMPLAINTS: usize = 100;

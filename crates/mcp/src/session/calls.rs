@@ -1,0 +1,207 @@
+//! Calls: from the client's request to the server's answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use countersign_canon::{Json, Limits};
+use countersign_engine::{Outcome, Running};
+
+use crate::frame::{Frame, Id, Kind, Params};
+use crate::gate::{Call, Delivery, Job, Waits};
+use crate::outbound::{Begun, Outbound};
+use crate::record;
+use crate::reply::{INVALID_PARAMS, Refused};
+use crate::tools::Definition;
+
+use super::client::SERVER_GONE;
+use super::pending::{Asked, CallState};
+use super::{Effect, Session};
+
+impl Session {
+    /// The client calls a tool.
+    pub(super) fn call(
+        &mut self,
+        frame: Frame,
+        id: Id,
+        params: Params,
+        now: Instant,
+    ) -> Vec<Effect> {
+        let (tool, args) = match understood(&frame, &params) {
+            Ok(understood) => understood,
+            Err(message) => {
+                let refused = Refused::denied("ARGUMENTS_INVALID", format!("refused: {message}"))
+                    .with_code(INVALID_PARAMS);
+                let then = Delivery {
+                    to_client: Some(refused.to_error(Some(&id))),
+                    ..Delivery::default()
+                };
+                return vec![self.complain("client_call_refused", message, then)];
+            }
+        };
+        let call = Call {
+            id: id.clone(),
+            tool,
+            args,
+            frame,
+            definition: None,
+            objection: None,
+            cancelled: Arc::new(AtomicBool::new(false)),
+        };
+        if self.shelf.is_complete() {
+            return vec![self.submit(call)];
+        }
+        // The tool must be known before it is called; some clients never ask.
+        self.asked.insert(id, Asked::Call(CallState::Waiting));
+        self.wait_for_list(call, now)
+    }
+
+    /// Sends a call to the engine.
+    pub(super) fn submit(&mut self, mut call: Call) -> Effect {
+        call.objection = match self.settings.elsewhere.include(&call.tool) {
+            true => Some("TOOL_OF_ANOTHER_SERVER"),
+            false => self.shelf.standing(&call.tool).objection(),
+        };
+        let definition = self.shelf.definition(&call.tool);
+        call.definition = definition.map(Definition::digest);
+        let cancelled = Arc::clone(&call.cancelled);
+        self.asked.insert(
+            call.id.clone(),
+            Asked::Call(CallState::Deciding { cancelled }),
+        );
+        Effect::job(Job::Decide(Box::new(call)))
+    }
+
+    /// The engine has begun a call: now, and not before, it goes to the server.
+    pub(super) fn begun(&mut self, id: Id, begun: Begun, now: Instant) -> Vec<Effect> {
+        let timeout = Duration::from_millis(begun.running().constraints().timeout_ms);
+        let (outbound, running) = Outbound::begun(begun);
+        let wanted = match self.asked.get(&id) {
+            Some(Asked::Call(CallState::Deciding { cancelled })) => {
+                !cancelled.load(Ordering::Acquire)
+            }
+            Some(Asked::Call(CallState::Held(held))) => !held.cancelled.load(Ordering::Acquire),
+            _ => false,
+        };
+        if !wanted {
+            self.asked.remove(&id);
+            return vec![settle(running, failed("cancelled"), Delivery::default())];
+        }
+        if self.server_gone {
+            self.asked.remove(&id);
+            let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
+            let then = self.to_client(&id, &refused);
+            return vec![settle(running, failed("server_gone"), then)];
+        }
+        let state = CallState::Running {
+            running,
+            deadline: now.checked_add(timeout),
+        };
+        self.asked.insert(id, Asked::Call(state));
+        vec![Effect::ToServer(outbound)]
+    }
+
+    /// The client no longer wants something.
+    pub(super) fn client_cancels(&mut self, frame: Frame) -> Vec<Effect> {
+        let id = frame.cancelled();
+        match id.as_ref().and_then(|id| self.asked.get_mut(id)) {
+            Some(Asked::Call(CallState::Deciding { cancelled })) => {
+                cancelled.store(true, Ordering::Release);
+                Vec::new()
+            }
+            Some(Asked::Call(CallState::Held(_))) => {
+                id.map(|id| self.withdraw(&id)).unwrap_or_default()
+            }
+            Some(Asked::Call(CallState::Waiting)) => {
+                if let Some(id) = id {
+                    self.asked.remove(&id);
+                    self.list.forget(&id);
+                }
+                Vec::new()
+            }
+            // The server may still answer, and then it is known how the call went.
+            _ => vec![self.pass(frame)],
+        }
+    }
+
+    /// The server answered a call.
+    pub(super) fn call_answered(&mut self, frame: Frame, id: &Id, running: Running) -> Effect {
+        let (part, is_error) = match frame.kind() {
+            Kind::Response { result, .. } => {
+                let flag = frame.member(Some(*result), "isError");
+                (
+                    *result,
+                    flag.is_some_and(|flag| frame.part(flag) == b"true"),
+                )
+            }
+            Kind::Error { error, .. } => (*error, true),
+            // FAIL-CLOSED: nothing else is an answer.
+            Kind::Request { .. } | Kind::Notification { .. } => {
+                let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
+                let then = self.to_client(id, &refused);
+                return settle(running, failed("server_frame_refused"), then);
+            }
+        };
+        let length = (part.end - part.start) as u64;
+        let most = running.constraints().max_output_bytes;
+        if length > most {
+            let text = format!(
+                "the result has {length} bytes and was refused, {most} are allowed; ask for less"
+            );
+            let then = self.to_client(id, &Refused::denied("OUTPUT_TOO_LARGE", text));
+            return settle(running, failed("output_too_large"), then);
+        }
+        let content = record::content(frame.part(part));
+        let then = Delivery {
+            to_client: Some(frame.into_bytes()),
+            waits: Waits::Client(id.clone()),
+            ..Delivery::default()
+        };
+        settle(running, Outcome::Result { content, is_error }, then)
+    }
+
+    /// A refusal for a client that waits.
+    pub(super) fn to_client(&self, id: &Id, refused: &Refused) -> Delivery {
+        Delivery {
+            to_client: Some(self.answer(id, refused)),
+            is_ours: true,
+            waits: Waits::Client(id.clone()),
+            ..Delivery::default()
+        }
+    }
+}
+
+/// The tool and the arguments of a call, if they are what they must be.
+fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> {
+    let tool = frame.text(params.name);
+    let tool = tool.ok_or("a call needs the `name` of a tool")?;
+    if tool.is_empty() || tool.len() > LONGEST_NAME {
+        return Err(format!("the name of a tool has 1 to {LONGEST_NAME} bytes"));
+    }
+    let args = match params.arguments {
+        None => Json::object::<String>([]),
+        Some(span) => Json::admit(frame.part(span), &Limits::event())
+            .map_err(|error| error.within("/params/arguments").to_string())?,
+    };
+    match args {
+        Json::Object(_) | Json::Null => Ok((tool.into_owned(), args)),
+        _ => Err("`arguments` must be an object".to_owned()),
+    }
+}
+
+pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effect {
+    Effect::job(Job::Settle {
+        running,
+        outcome,
+        then,
+    })
+}
+
+pub(super) fn failed(code: &str) -> Outcome {
+    Outcome::Failed {
+        code: code.to_owned(),
+        message: "the call has no result".to_owned(),
+    }
+}
+
+const LONGEST_NAME: usize = 1024;

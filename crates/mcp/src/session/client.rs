@@ -1,0 +1,248 @@
+//! What comes from the client.
+
+use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
+use crate::gate::{Delivery, Waits};
+use crate::method::{Method, Route};
+use crate::outbound::Outbound;
+use crate::record;
+use crate::reply::{INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
+use crate::{Era, Fault};
+
+use super::pending::{Asked, NoPlace, ServerAsked};
+use super::{Effect, Session, Unknown};
+use crate::gate::Job;
+use std::time::Instant;
+
+impl Session {
+    /// A frame came from the client.
+    pub fn from_client(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
+        if let Some(messages) = self.batch(&bytes) {
+            let messages = messages.into_iter();
+            return messages
+                .flat_map(|one| self.client_bytes(one, now))
+                .collect();
+        }
+        self.client_bytes(bytes, now)
+    }
+
+    /// The messages of a batch, where the peers speak a revision that has them. Each goes its own
+    /// way, as if it had come alone; so no message hides behind another.
+    pub(super) fn batch(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+        match self.era.is_some_and(|era| era.batches) {
+            true => frame::batch(bytes, &self.settings.limits),
+            false => None,
+        }
+    }
+
+    fn client_bytes(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
+        match Frame::read(bytes, &self.settings.limits) {
+            Ok(frame) => self.client_frame(frame, now),
+            Err(error) => vec![self.client_fault(&error)],
+        }
+    }
+
+    /// A frame from the client was over the limit; these are its first bytes.
+    pub fn too_long_from_client(&mut self, beginning: &[u8]) -> Vec<Effect> {
+        let limit = self.settings.limits.max_bytes;
+        let error = FrameError::of(Fault::TooLarge { limit }, beginning);
+        vec![self.client_fault(&error)]
+    }
+
+    fn client_frame(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
+        match frame.kind().clone() {
+            Kind::Request {
+                id, method, params, ..
+            } => self.client_request(frame, id, method, params, now),
+            Kind::Notification { method, .. } => self.client_notification(frame, method),
+            Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => {
+                self.client_answer(frame, &id)
+            }
+            Kind::Error { id: None, .. } => vec![self.pass(frame)],
+        }
+    }
+
+    fn client_request(
+        &mut self,
+        frame: Frame,
+        id: Id,
+        method: Method,
+        params: Params,
+        now: Instant,
+    ) -> Vec<Effect> {
+        if let Err(no_place) = self.asked.check(&id) {
+            return vec![self.no_place(&id, no_place)];
+        }
+        if self.server_gone {
+            let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
+            let then = self.to_client(&id, &refused);
+            let message = format!("{} {id}", shown_method(&frame));
+            return vec![self.complain("client_request_too_late", message, then)];
+        }
+        self.note_era(&frame, &params);
+        let asked = match method.from_client() {
+            Route::Call => return self.call(frame, id, params, now),
+            Route::List => Asked::List {
+                first: frame.member(params.whole, "cursor").is_none(),
+            },
+            Route::Read => Asked::Read(read_key(&frame, method, &params)),
+            Route::Open => Asked::Open,
+            Route::Pass => Asked::Plain,
+            Route::Unknown if self.settings.unknown == Unknown::Pass => Asked::Plain,
+            Route::Unknown
+            | Route::Refuse
+            | Route::Notify
+            | Route::Cancel
+            | Route::Sample
+            | Route::Elicit => return vec![self.unknown_request(&frame, &id)],
+        };
+        if matches!(asked, Asked::List { .. }) {
+            self.list.client_asks();
+        }
+        self.asked.insert(id, asked);
+        vec![self.pass(frame)]
+    }
+
+    fn client_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
+        match method.from_client() {
+            Route::Notify => vec![self.pass(frame)],
+            Route::Cancel => self.client_cancels(frame),
+            Route::Unknown if self.settings.unknown == Unknown::Pass => vec![self.pass(frame)],
+            // A request without an id would be done by some servers, and nobody would hear of it.
+            _ => vec![self.complain(
+                "client_notification_refused",
+                format!("a notification of {}", shown_method(&frame)),
+                Delivery::default(),
+            )],
+        }
+    }
+
+    fn client_answer(&mut self, frame: Frame, id: &Id) -> Vec<Effect> {
+        let entry = match self.server_asked.remove(id) {
+            None => {
+                return vec![self.complain(
+                    "client_answer_unasked",
+                    format!("an answer to {id}, which the server did not ask"),
+                    Delivery::default(),
+                )];
+            }
+            Some(ServerAsked::Plain) => return vec![self.pass(frame)],
+            Some(ServerAsked::Sample) => record::sampling_ended(server_call(id), answer_of(&frame)),
+            Some(ServerAsked::Elicit) => record::write(
+                "elicitation/create".to_owned(),
+                &self.settings.server,
+                answer_of(&frame),
+            ),
+        };
+        let then = Delivery {
+            to_server: Outbound::passing(frame),
+            waits: Waits::Server(id.clone()),
+            ..Delivery::default()
+        };
+        let entries = vec![entry];
+        vec![Effect::job(Job::Record { entries, then })]
+    }
+
+    fn client_fault(&mut self, error: &FrameError) -> Effect {
+        let refused =
+            Refused::denied("FRAME_REFUSED", format!("refused: {error}")).with_code(error.code());
+        // An answer that cannot be read is an answer to the server; the client does not wait.
+        let reply = (!error.is_answer()).then(|| refused.to_error(self.nobody_waits(error.id())));
+        let then = Delivery {
+            to_client: reply,
+            ..Delivery::default()
+        };
+        self.complain("client_frame_refused", error.to_string(), then)
+    }
+
+    /// The id, unless another request waits under it: its answer must not be ours.
+    fn nobody_waits<'a>(&self, id: Option<&'a Id>) -> Option<&'a Id> {
+        id.filter(|id| self.asked.get(id).is_none())
+    }
+
+    fn no_place(&mut self, id: &Id, no_place: NoPlace) -> Effect {
+        let (code, reply) = match no_place {
+            NoPlace::Taken => {
+                let text = format!("refused: another request waits under the id {id}");
+                let refused = Refused::denied("ID_IN_USE", text).with_code(INVALID_REQUEST);
+                ("client_id_reused", refused.to_error(None))
+            }
+            NoPlace::Full => {
+                let text = "refused: too many requests wait; try again when some are answered";
+                let refused = Refused::denied("TOO_MANY_REQUESTS", text);
+                ("client_requests_full", refused.to_error(Some(id)))
+            }
+        };
+        let then = Delivery {
+            to_client: Some(reply),
+            ..Delivery::default()
+        };
+        self.complain(code, format!("the request {id}"), then)
+    }
+
+    fn unknown_request(&mut self, frame: &Frame, id: &Id) -> Effect {
+        let shown = shown_method(frame);
+        let refused = Refused::denied("METHOD_UNKNOWN", format!("refused: {shown} is not known"))
+            .with_code(METHOD_NOT_FOUND);
+        let then = Delivery {
+            to_client: Some(refused.to_error(Some(id))),
+            ..Delivery::default()
+        };
+        self.complain("client_method_refused", shown, then)
+    }
+
+    /// A revision without a handshake is named by each request.
+    fn note_era(&mut self, frame: &Frame, params: &Params) {
+        let version = frame.text(frame.member(params.meta, Era::VERSION_KEY));
+        let era = version.as_deref().and_then(Era::of);
+        if let Some(era) = era.filter(|era| !era.handshake) {
+            self.era = Some(era);
+        }
+    }
+
+    /// Sends a frame to the server that needs no permit.
+    pub(super) fn pass(&mut self, frame: Frame) -> Effect {
+        match Outbound::passing(frame) {
+            Some(outbound) => Effect::ToServer(outbound),
+            // FAIL-CLOSED: a call does not come this way.
+            None => self.complain(
+                "client_call_refused",
+                "a call without a permit".to_owned(),
+                Delivery::default(),
+            ),
+        }
+    }
+}
+
+/// The id under which the log knows a request of the server.
+pub(super) fn server_call(id: &Id) -> String {
+    format!("server:{id}")
+}
+
+/// The result or the error of an answer.
+pub(super) fn answer_of(frame: &Frame) -> &[u8] {
+    match frame.kind() {
+        Kind::Response { result, .. } => frame.part(*result),
+        Kind::Error { error, .. } => frame.part(*error),
+        Kind::Request { .. } | Kind::Notification { .. } => b"null",
+    }
+}
+
+/// The method as it stands in the frame, cut short.
+pub(super) fn shown_method(frame: &Frame) -> String {
+    let name = match frame.kind() {
+        Kind::Request { name, .. } | Kind::Notification { name, .. } => frame.text(Some(*name)),
+        Kind::Response { .. } | Kind::Error { .. } => None,
+    };
+    let name = name.unwrap_or_default();
+    let short: String = name.chars().take(80).collect();
+    format!("`{}`", short.escape_debug())
+}
+
+fn read_key(frame: &Frame, method: Method, params: &Params) -> String {
+    let named = params.uri.or(params.name).or(params.task_id);
+    let name = frame.text(named).unwrap_or_default();
+    let short: String = name.chars().take(1024).collect();
+    format!("{method} {short}")
+}
+
+pub(super) const SERVER_GONE: &str = "the server is gone; tell the operator, do not retry";

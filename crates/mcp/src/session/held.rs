@@ -1,0 +1,113 @@
+//! Calls that wait for a human: kept open, with signs of life, as long as the client may wait.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use countersign_engine::ApprovalId;
+
+use super::pending::{Asked, CallState, Held};
+use super::{Effect, Session};
+use crate::frame::{Id, Kind};
+use crate::gate::{Call, Job};
+use crate::reply::{self, Refused};
+
+impl Session {
+    /// Nobody has decided about a call yet.
+    pub(super) fn held(
+        &mut self,
+        call: Call,
+        approval: ApprovalId,
+        refused: Refused,
+        now: Instant,
+    ) -> Vec<Effect> {
+        let id = call.id.clone();
+        let wanted = !call.cancelled.load(Ordering::Acquire) && !self.server_gone;
+        let held = match self.asked.remove(&id).filter(|_| wanted) {
+            Some(Asked::Call(CallState::Held(before))) => Held {
+                call: Some(call),
+                next_look: later(now, LOOK),
+                ..*before
+            },
+            Some(Asked::Call(CallState::Deciding { cancelled })) => Held {
+                approval,
+                cancelled,
+                refused,
+                next_look: later(now, LOOK),
+                until: later(now, self.settings.hold_wait),
+                progress_token: progress_token(&call),
+                told: now,
+                times_told: 0,
+                call: Some(call),
+            },
+            _ => return vec![Effect::job(Job::Withdraw(approval))],
+        };
+        let state = CallState::Held(Box::new(held));
+        self.asked.insert(id, Asked::Call(state));
+        Vec::new()
+    }
+
+    /// Time has passed for a call that is held.
+    pub(super) fn look(&mut self, id: &Id, now: Instant) -> Vec<Effect> {
+        let Some(Asked::Call(CallState::Held(held))) = self.asked.get_mut(id) else {
+            return Vec::new();
+        };
+        held.next_look = later(now, LOOK);
+        // What is being looked at comes back first.
+        let Some(call) = held.call.take() else {
+            return Vec::new();
+        };
+        if held.until <= now {
+            // The request stands: the same call, made again, finds what was decided.
+            let refused = held.refused.clone();
+            self.asked.remove(id);
+            return vec![Effect::ToClient(self.answer(id, &refused))];
+        }
+        let mut effects = Vec::new();
+        if later(held.told, TELL) <= now {
+            held.told = now;
+            held.times_told += 1;
+            let token = held.progress_token.as_deref();
+            effects.extend(token.map(|token| {
+                let text = "waiting for a human to approve";
+                Effect::ToClient(reply::progress(token, held.times_told, text))
+            }));
+        }
+        effects.push(Effect::job(Job::Look(Box::new(call), held.approval)));
+        effects
+    }
+
+    /// The client no longer wants a call that is held.
+    pub(super) fn withdraw(&mut self, id: &Id) -> Vec<Effect> {
+        match self.asked.remove(id) {
+            Some(Asked::Call(CallState::Held(held))) => {
+                held.cancelled.store(true, Ordering::Release);
+                vec![Effect::job(Job::Withdraw(held.approval))]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Held {
+    /// When there is something to do.
+    pub(super) fn deadline(&self) -> Instant {
+        self.next_look.min(self.until)
+    }
+}
+
+fn progress_token(call: &Call) -> Option<Vec<u8>> {
+    let Kind::Request { params, .. } = call.frame.kind() else {
+        return None;
+    };
+    let token = call.frame.member(params.meta, "progressToken")?;
+    Some(call.frame.part(token).to_vec())
+}
+
+fn later(now: Instant, by: Duration) -> Instant {
+    now.checked_add(by).unwrap_or(now)
+}
+
+/// How long until it is worth looking again.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often a client that waits hears of it.
+const TELL: Duration = Duration::from_secs(5);

@@ -1,0 +1,140 @@
+//! Who waits for what.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use countersign_engine::{ApprovalId, Running};
+
+use crate::Id;
+use crate::gate::Call;
+use crate::reply::Refused;
+
+/// Requests of one side that have no answer yet.
+pub(super) struct Table<T> {
+    waiting: HashMap<Id, T>,
+    max: usize,
+}
+
+/// What a client asked for.
+pub(super) enum Asked {
+    /// A call.
+    Call(CallState),
+    /// A page of tools.
+    List {
+        /// Whether it is the first page.
+        first: bool,
+    },
+    /// Content, under this name.
+    Read(String),
+    /// Which revision the server speaks.
+    Open,
+    /// Something that is passed on as it is.
+    Plain,
+}
+
+/// How far a call has come.
+pub(super) enum CallState {
+    /// It waits until the server has listed its tools.
+    Waiting,
+    /// The engine decides.
+    Deciding {
+        /// Set when the client no longer wants it.
+        cancelled: Arc<AtomicBool>,
+    },
+    /// A human decides.
+    Held(Box<Held>),
+    /// The server works on it.
+    Running {
+        /// What is needed to settle it.
+        running: Running,
+        /// When it has taken too long; `None` if that is beyond all times.
+        deadline: Option<Instant>,
+    },
+}
+
+/// A call that waits for a human.
+pub(super) struct Held {
+    /// The call; away while somebody looks.
+    pub(super) call: Option<Call>,
+    pub(super) approval: ApprovalId,
+    /// Set when the client no longer wants it.
+    pub(super) cancelled: Arc<AtomicBool>,
+    /// What the client hears if nobody decides while it waits.
+    pub(super) refused: Refused,
+    /// When to look again.
+    pub(super) next_look: Instant,
+    /// What the client wants to be told under, if it wants to be told.
+    pub(super) progress_token: Option<Vec<u8>>,
+    /// When the client is told to come back later.
+    pub(super) until: Instant,
+    /// When the client was told that it still waits.
+    pub(super) told: Instant,
+    pub(super) times_told: u64,
+}
+
+/// What a server asked for.
+pub(super) enum ServerAsked {
+    /// An answer of the client's model.
+    Sample,
+    /// An answer of the client's human.
+    Elicit,
+    /// Something else.
+    Plain,
+}
+
+/// Why a request cannot wait.
+pub(super) enum NoPlace {
+    /// Another one waits under this id.
+    Taken,
+    /// Too many wait.
+    Full,
+}
+
+impl<T> Table<T> {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            waiting: HashMap::new(),
+            max,
+        }
+    }
+
+    /// Whether a request with this id can wait.
+    pub(super) fn check(&self, id: &Id) -> Result<(), NoPlace> {
+        if self.waiting.contains_key(id) {
+            return Err(NoPlace::Taken);
+        }
+        if self.waiting.len() >= self.max {
+            return Err(NoPlace::Full);
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert(&mut self, id: Id, asked: T) {
+        self.waiting.insert(id, asked);
+    }
+
+    pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
+        self.waiting.get_mut(id)
+    }
+
+    pub(super) fn get(&self, id: &Id) -> Option<&T> {
+        self.waiting.get(id)
+    }
+
+    pub(super) fn remove(&mut self, id: &Id) -> Option<T> {
+        self.waiting.remove(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Id, &T)> {
+        self.waiting.iter()
+    }
+
+    /// Everything that waits; the table is empty then.
+    pub(super) fn drain(&mut self) -> Vec<(Id, T)> {
+        let mut all: Vec<_> = self.waiting.drain().collect();
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+}

@@ -1,0 +1,264 @@
+//! What comes from the server.
+
+use std::sync::atomic::Ordering;
+
+use crate::frame::{Frame, FrameError, Id, Kind, Params};
+use crate::gate::{Delivery, Job, Waits};
+use crate::method::{Method, Route};
+use crate::outbound::Outbound;
+use crate::record;
+use crate::reply::{METHOD_NOT_FOUND, Refused};
+use crate::{Era, Fault};
+
+use super::calls::{failed, settle};
+use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
+use super::list::Page;
+use super::pending::{Asked, CallState, ServerAsked};
+use super::{Effect, Session, Unknown, record_then_client};
+
+impl Session {
+    /// A frame came from the server.
+    pub fn from_server(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        if let Some(messages) = self.batch(&bytes) {
+            let messages = messages.into_iter();
+            return messages.flat_map(|one| self.server_bytes(one)).collect();
+        }
+        self.server_bytes(bytes)
+    }
+
+    fn server_bytes(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        match Frame::read(bytes, &self.settings.limits) {
+            Ok(frame) => self.server_frame(frame),
+            Err(error) => self.server_fault(&error),
+        }
+    }
+
+    /// A frame from the server was over the limit; these are its first bytes.
+    pub fn too_long_from_server(&mut self, beginning: &[u8]) -> Vec<Effect> {
+        let limit = self.settings.limits.max_bytes;
+        let error = FrameError::of(Fault::TooLarge { limit }, beginning);
+        self.server_fault(&error)
+    }
+
+    /// The server is gone: whoever waits for it gets an error.
+    pub fn server_closed(&mut self) -> Vec<Effect> {
+        self.server_gone = true;
+        let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
+        // Calls that wait for the list are among those that are answered here.
+        self.list.forget_all();
+        let mut effects = Vec::new();
+        for (id, asked) in self.asked.drain() {
+            match asked {
+                Asked::Call(CallState::Running { running, .. }) => {
+                    let then = self.to_client(&id, &refused);
+                    effects.push(settle(running, failed("server_gone"), then));
+                }
+                // The decision is on its way; what it begins is settled when it arrives.
+                deciding @ Asked::Call(CallState::Deciding { .. }) => {
+                    self.asked.insert(id, deciding);
+                }
+                Asked::Call(CallState::Held(held)) => {
+                    held.cancelled.store(true, Ordering::Release);
+                    effects.push(Effect::job(Job::Withdraw(held.approval)));
+                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                }
+                Asked::Call(CallState::Waiting) => {
+                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                }
+                Asked::List { .. } | Asked::Read(_) | Asked::Open | Asked::Plain => {
+                    effects.push(Effect::ToClient(refused.to_error(Some(&id))));
+                }
+            }
+        }
+        effects
+    }
+
+    fn server_frame(&mut self, frame: Frame) -> Vec<Effect> {
+        match frame.kind().clone() {
+            Kind::Request {
+                id, method, params, ..
+            } => vec![self.server_request(frame, id, method, params)],
+            Kind::Notification { method, .. } => self.server_notification(frame, method),
+            Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => {
+                self.server_answer(frame, &id)
+            }
+            Kind::Error { id: None, .. } => {
+                let bytes = frame.into_bytes();
+                vec![Effect::ToClient(bytes)]
+            }
+        }
+    }
+
+    fn server_answer(&mut self, frame: Frame, id: &Id) -> Vec<Effect> {
+        if self.list.is_own(id) {
+            return self.own_listed(frame);
+        }
+        if matches!(
+            self.asked.get(id),
+            Some(Asked::Call(
+                CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
+            ))
+        ) {
+            // The server cannot know this id yet: it guesses.
+            return vec![self.unasked(id)];
+        }
+        let Some(asked) = self.asked.remove(id) else {
+            return vec![self.unasked(id)];
+        };
+        match asked {
+            Asked::Call(CallState::Running { running, .. }) => {
+                vec![self.call_answered(frame, id, running)]
+            }
+            Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)) => {
+                Vec::new()
+            }
+            Asked::List { first } => {
+                self.list.client_has_answer();
+                let listed = self.listed(&frame, Page { first, own: false });
+                let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
+                let shown = std::iter::once(Effect::ToClient(bytes));
+                shown.chain(listed.effects).collect()
+            }
+            Asked::Read(key) => {
+                let entry = record::read(key, &self.settings.server, answer_of(&frame));
+                vec![record_then_client(entry, frame.into_bytes(), id.clone())]
+            }
+            Asked::Open => {
+                self.note_handshake(&frame);
+                vec![Effect::ToClient(frame.into_bytes())]
+            }
+            Asked::Plain => vec![Effect::ToClient(frame.into_bytes())],
+        }
+    }
+
+    fn unasked(&mut self, id: &Id) -> Effect {
+        let late = self.late.iter().position(|late| late == id);
+        let code = match late.and_then(|at| self.late.remove(at)) {
+            Some(_) => "server_answer_late",
+            None => "server_answer_unasked",
+        };
+        self.complain(code, format!("an answer to {id}"), Delivery::default())
+    }
+
+    fn server_request(&mut self, frame: Frame, id: Id, method: Method, params: Params) -> Effect {
+        if self.server_asked.check(&id).is_err() {
+            let message = format!("the request {id} cannot wait");
+            return self.complain("server_request_refused", message, Delivery::default());
+        }
+        let allowed = self.era.is_none_or(|era| era.server_requests);
+        let route = match method.from_server() {
+            Route::Unknown if self.settings.unknown == Unknown::Pass => Route::Pass,
+            route => route,
+        };
+        let whole = params.whole.map(|whole| frame.part(whole));
+        let content = whole.unwrap_or(b"null");
+        let (asked, entry) = match route {
+            Route::Pass if allowed => {
+                self.server_asked.insert(id, ServerAsked::Plain);
+                return Effect::ToClient(frame.into_bytes());
+            }
+            Route::Sample if allowed => {
+                let began =
+                    record::sampling_began(server_call(&id), &self.settings.server, content);
+                (ServerAsked::Sample, began)
+            }
+            Route::Elicit if allowed => {
+                let read = record::read(method.to_string(), &self.settings.server, content);
+                (ServerAsked::Elicit, read)
+            }
+            _ => return self.refuse_server(&frame, &id),
+        };
+        self.server_asked.insert(id.clone(), asked);
+        Effect::job(Job::Record {
+            entries: vec![entry],
+            then: Delivery {
+                to_client: Some(frame.into_bytes()),
+                waits: Waits::Server(id),
+                ..Delivery::default()
+            },
+        })
+    }
+
+    fn refuse_server(&mut self, frame: &Frame, id: &Id) -> Effect {
+        let shown = shown_method(frame);
+        let refused = Refused::denied("METHOD_UNKNOWN", format!("refused: {shown} is not known"))
+            .with_code(METHOD_NOT_FOUND);
+        let then = Delivery {
+            to_server: Some(Outbound::own(refused.to_error(Some(id)))),
+            ..Delivery::default()
+        };
+        self.complain("server_method_refused", shown, then)
+    }
+
+    fn server_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
+        match method.from_server() {
+            Route::Notify | Route::Cancel => {
+                if method == Method::ToolsListChanged {
+                    self.list_changed();
+                }
+                vec![Effect::ToClient(frame.into_bytes())]
+            }
+            Route::Unknown if self.settings.unknown == Unknown::Pass => {
+                vec![Effect::ToClient(frame.into_bytes())]
+            }
+            _ => vec![self.complain(
+                "server_notification_refused",
+                format!("a notification of {}", shown_method(&frame)),
+                Delivery::default(),
+            )],
+        }
+    }
+
+    /// A frame that cannot be read. If it answers somebody, they get an error in its place.
+    fn server_fault(&mut self, error: &FrameError) -> Vec<Effect> {
+        let mut effects = vec![self.complain(
+            "server_frame_refused",
+            error.to_string(),
+            Delivery::default(),
+        )];
+        let Some(id) = error.id().filter(|_| error.is_answer()) else {
+            return effects;
+        };
+        if self.list.is_own(id) {
+            effects.extend(self.release());
+            return effects;
+        }
+        if matches!(
+            self.asked.get(id),
+            Some(Asked::Call(
+                CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
+            ))
+        ) {
+            return effects;
+        }
+        let refused = Refused::denied(
+            "SERVER_FRAME_REFUSED",
+            format!("the server's answer was refused: {error}"),
+        );
+        match self.asked.remove(id) {
+            Some(Asked::Call(CallState::Running { running, .. })) => {
+                let then = self.to_client(id, &refused);
+                effects.push(settle(running, failed("server_frame_refused"), then));
+            }
+            Some(Asked::List { .. }) => {
+                self.list.client_has_answer();
+                effects.push(Effect::ToClient(refused.to_error(Some(id))));
+                effects.extend(self.release());
+            }
+            Some(_) => effects.push(Effect::ToClient(refused.to_error(Some(id)))),
+            None => {}
+        }
+        effects
+    }
+
+    /// The server's answer to the handshake says which revision is spoken.
+    fn note_handshake(&mut self, frame: &Frame) {
+        let Kind::Response { result, .. } = frame.kind() else {
+            return;
+        };
+        let version = frame.text(frame.member(Some(*result), "protocolVersion"));
+        if let Some(era) = version.as_deref().and_then(Era::of) {
+            self.era = Some(era);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What happens when nothing happens.
+
+use std::time::Instant;
+
+use crate::outbound::Outbound;
+use crate::reply::{self, Refused};
+
+use super::calls::{failed, settle};
+use super::pending::{Asked, CallState};
+use super::{Effect, Session};
+use crate::Id;
+use crate::gate::{Delivery, Job};
+
+impl Session {
+    /// When [`tick`](Self::tick) has something to do, if nothing comes before.
+    pub fn deadline(&self) -> Option<Instant> {
+        let calls = self.asked.iter().filter_map(|(_, asked)| deadline(asked));
+        calls.chain(self.list.deadline()).min()
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) -> Vec<Effect> {
+        let mut effects = self.release_late(now);
+        let is_late = |asked: &Asked| deadline(asked).is_some_and(|until| until <= now);
+        let late = self.asked.iter().filter(|(_, asked)| is_late(asked));
+        let late: Vec<Id> = late.map(|(id, _)| id.clone()).collect();
+        for id in late {
+            effects.extend(match self.asked.get(&id) {
+                Some(Asked::Call(CallState::Held(_))) => self.look(&id, now),
+                _ => self.time_out(&id),
+            });
+        }
+        effects
+    }
+
+    /// The connection is over: calls without an answer are settled as such.
+    pub fn end(&mut self) -> Vec<Effect> {
+        let all = self.asked.drain().into_iter();
+        all.filter_map(|(_, asked)| match asked {
+            Asked::Call(CallState::Running { running, .. }) => Some(settle(
+                running,
+                failed("connection_closed"),
+                Delivery::default(),
+            )),
+            Asked::Call(CallState::Held(held)) => Some(Effect::job(Job::Withdraw(held.approval))),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn time_out(&mut self, id: &Id) -> Vec<Effect> {
+        let Some(Asked::Call(CallState::Running { running, .. })) = self.asked.remove(id) else {
+            return Vec::new();
+        };
+        self.late.push_back(id.clone());
+        if self.late.len() > MAX_LATE {
+            self.late.pop_front();
+        }
+        let limit = running.constraints().timeout_ms;
+        let text =
+            format!("the tool took longer than {limit} ms; whether it did anything is not known");
+        let then = self.to_client(id, &Refused::denied("TIMEOUT", text));
+        let cancel = reply::cancelled(id, "timeout");
+        vec![
+            Effect::ToServer(Outbound::own(cancel)),
+            settle(running, failed("timeout"), then),
+        ]
+    }
+}
+
+fn deadline(asked: &Asked) -> Option<Instant> {
+    match asked {
+        Asked::Call(CallState::Running { deadline, .. }) => *deadline,
+        Asked::Call(CallState::Held(held)) => Some(held.deadline()),
+        _ => None,
+    }
+}
+
+const MAX_LATE: usize = 256;

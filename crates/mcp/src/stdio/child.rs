@@ -1,0 +1,89 @@
+//! The server as a process: a group of its own, so that all of it can be told to stop.
+
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With this code.
+    Code(u8),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ending {
+    /// The exit code that says the same: a signal is 128 and its number, as in a shell.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+/// A process and what it starts.
+pub(super) struct Server {
+    child: Child,
+    group: Pid,
+}
+
+/// The two ends that a session speaks to.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+}
+
+impl Server {
+    /// Starts it in a process group of its own. Environment, folder and standard error are ours.
+    pub(super) fn start(command: &mut Command) -> io::Result<(Self, Pipes)> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .process_group(0)
+            .spawn()?;
+        let missing = || io::Error::other("the child has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let group = pid(child.id()).ok_or_else(|| io::Error::other("the child has no id"))?;
+        Ok((Self { child, group }, Pipes { stdin, stdout }))
+    }
+
+    pub(super) fn group(&self) -> Pid {
+        self.group
+    }
+
+    /// Sends a signal to all of it. Who is gone hears nothing.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Ends what is left of it, and says how the child itself ended.
+    pub(super) fn reap(mut self) -> io::Result<Ending> {
+        // INVARIANT: the child was not waited for before, so its id still is its group's.
+        self.signal(Signal::KILL);
+        self.child.wait().map(ending)
+    }
+}
+
+/// Waits until a child has ended, and leaves it to be reaped.
+pub(super) fn wait_for_end(group: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(group), options) {}
+}
+
+pub(super) fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+fn ending(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Code(1),
+    }
+}

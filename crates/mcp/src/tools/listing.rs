@@ -1,0 +1,68 @@
+//! The answer to `tools/list`, tool by tool.
+
+use countersign_canon::Limits;
+use countersign_canon::scan::Scan;
+
+use super::{Definition, DefinitionError};
+use crate::frame::{self, Span};
+use crate::splice;
+
+/// One page of a list.
+#[derive(Debug)]
+pub struct Listing {
+    /// The array.
+    array: Span,
+    tools: Vec<(Span, Result<Definition, DefinitionError>)>,
+    /// Whether there are more pages.
+    has_more: bool,
+}
+
+impl Listing {
+    /// Reads the result at `result` in the bytes of a frame. `None` if it holds no array of tools.
+    pub fn read(bytes: &[u8], result: Span, limits: &Limits) -> Option<Self> {
+        let array = frame::member(bytes, result, "tools")?;
+        let mut scan = Scan::new(array.of(bytes), limits).ok()?;
+        let mut tools = Vec::new();
+        scan.array(|scan| {
+            let place = scan.value()?;
+            let span = Span::from(array.start + place.start..array.start + place.end);
+            tools.push((span, Definition::read(span.of(bytes))));
+            Ok(())
+        })
+        .ok()?;
+        let cursor = frame::member(bytes, result, "nextCursor");
+        Some(Self {
+            array,
+            tools,
+            has_more: cursor.is_some_and(|cursor| cursor.of(bytes) != b"null"),
+        })
+    }
+
+    /// The definitions, in their order.
+    pub fn definitions(&self) -> impl Iterator<Item = &Result<Definition, DefinitionError>> {
+        self.tools.iter().map(|(_, definition)| definition)
+    }
+
+    /// Whether there are more pages.
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// The bytes with only the tools that are wanted; `None` if that is all of them.
+    pub fn only(&self, bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
+        let keep = |definition: &Result<Definition, DefinitionError>| {
+            definition.as_ref().is_ok_and(|one| wanted(one.name()))
+        };
+        let kept: Vec<&[u8]> = self
+            .tools
+            .iter()
+            .filter(|(_, definition)| keep(definition))
+            .map(|(span, _)| span.of(bytes))
+            .collect();
+        if kept.len() == self.tools.len() {
+            return None;
+        }
+        let joined = [&b"["[..], &kept.join(&b","[..]), b"]"].concat();
+        splice::replace(bytes, self.array, &[&joined])
+    }
+}

@@ -1,0 +1,217 @@
+//! What a server shows now, held against the books.
+
+use std::collections::BTreeMap;
+
+use countersign_canon::Digest;
+
+use super::look::outlines;
+use super::{Book, Definition, Sighting};
+
+/// The tools of one server as they stand now.
+#[derive(Debug)]
+pub struct Shelf {
+    book: Book,
+    /// The books of other servers.
+    others: Vec<Book>,
+    /// What accepted names look like, with the first of each look.
+    looks: BTreeMap<String, String>,
+    listed: BTreeMap<String, Listed>,
+    complete: bool,
+    changed_book: bool,
+}
+
+/// How a tool relates to what was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Standing {
+    /// It is what was accepted.
+    Accepted,
+    /// The server does not list it.
+    Unlisted,
+    /// It is not what was accepted.
+    Changed {
+        /// What was accepted.
+        accepted: Digest,
+        /// What it is now.
+        now: Digest,
+    },
+    /// The server lists it twice.
+    Ambiguous,
+    /// Another server offers a tool of this name, and was there first.
+    Shadowed {
+        /// The other server.
+        server: String,
+    },
+    /// Its name looks like that of another tool, which was there first.
+    Confusable {
+        /// The other tool.
+        tool: String,
+    },
+}
+
+#[derive(Debug, Clone)]
+enum Listed {
+    Once(Digest, Box<Definition>),
+    Ambiguous,
+}
+
+impl Shelf {
+    /// An empty shelf beside what was accepted from this server and from others.
+    pub fn new(book: Book, others: Vec<Book>) -> Self {
+        let books = std::iter::once(&book).chain(&others);
+        let names = books.flat_map(|book| book.pins().keys());
+        let mut looks = BTreeMap::new();
+        for name in names {
+            remember(name, &mut looks);
+        }
+        Self {
+            book,
+            others,
+            looks,
+            listed: BTreeMap::new(),
+            complete: false,
+            changed_book: false,
+        }
+    }
+
+    /// Puts a whole list on the shelf, in the place of what was there.
+    pub fn fill(&mut self, definitions: &[Definition]) {
+        self.listed.clear();
+        for definition in definitions {
+            self.put(definition);
+        }
+        self.complete = true;
+    }
+
+    /// What is there no longer counts: the server says that its tools have changed.
+    pub fn expire(&mut self) {
+        self.listed.clear();
+        self.complete = false;
+    }
+
+    fn put(&mut self, definition: &Definition) {
+        let name = definition.name().to_owned();
+        let twice = self.listed.contains_key(&name);
+        let listed = match twice {
+            true => Listed::Ambiguous,
+            false => Listed::Once(definition.digest(), Box::new(definition.clone())),
+        };
+        self.listed.insert(name, listed);
+        // SECURITY: a newcomer that poses as something else is not accepted by being seen.
+        let poses = self
+            .shadowed(definition.name())
+            .or(self.confusable(definition.name()));
+        let news = match (twice, poses) {
+            (true, _) => false,
+            (false, Some(_)) => self.book.propose(definition),
+            (false, None) => self.see(definition),
+        };
+        self.changed_book |= news;
+    }
+
+    /// Holds a definition against the book; tells whether the book changed.
+    fn see(&mut self, definition: &Definition) -> bool {
+        match self.book.see(definition) {
+            Sighting::New => {
+                remember(definition.name(), &mut self.looks);
+                true
+            }
+            Sighting::Same => self.book.withdraw(definition.name()),
+            Sighting::Changed => self.book.propose(definition),
+        }
+    }
+
+    /// Whether a whole list was read.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// How a tool stands.
+    pub fn standing(&self, name: &str) -> Standing {
+        let now = match self.listed.get(name) {
+            None => return Standing::Unlisted,
+            Some(Listed::Ambiguous) => return Standing::Ambiguous,
+            Some(Listed::Once(digest, _)) => *digest,
+        };
+        match self.book.pins().get(name) {
+            Some(pin) if pin.digest == now => Standing::Accepted,
+            Some(pin) => Standing::Changed {
+                accepted: pin.digest,
+                now,
+            },
+            None => self
+                .shadowed(name)
+                .or(self.confusable(name))
+                // FAIL-CLOSED: what is listed and poses as nothing was accepted when it was seen.
+                .unwrap_or(Standing::Ambiguous),
+        }
+    }
+
+    /// The definition that the server shows now.
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        match self.listed.get(name)? {
+            Listed::Once(_, definition) => Some(definition),
+            Listed::Ambiguous => None,
+        }
+    }
+
+    /// Every definition that the server shows now.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.listed.values().filter_map(|listed| match listed {
+            Listed::Once(_, definition) => Some(&**definition),
+            Listed::Ambiguous => None,
+        })
+    }
+
+    /// The book, if something was accepted since this was last asked.
+    pub fn take_changed_book(&mut self) -> Option<&Book> {
+        std::mem::take(&mut self.changed_book).then_some(&self.book)
+    }
+
+    /// The book.
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    fn shadowed(&self, name: &str) -> Option<Standing> {
+        let first = self
+            .others
+            .iter()
+            .find(|book| book.pins().contains_key(name))?;
+        (!self.book.pins().contains_key(name)).then(|| Standing::Shadowed {
+            server: first.server().to_owned(),
+        })
+    }
+
+    fn confusable(&self, name: &str) -> Option<Standing> {
+        if self.book.pins().contains_key(name) {
+            return None;
+        }
+        let outlines = outlines(name);
+        let mut firsts = outlines.iter().filter_map(|look| self.looks.get(look));
+        let first = firsts.find(|first| *first != name)?;
+        Some(Standing::Confusable {
+            tool: first.clone(),
+        })
+    }
+}
+
+fn remember(name: &str, looks: &mut BTreeMap<String, String>) {
+    for outline in outlines(name) {
+        looks.entry(outline).or_insert_with(|| name.to_owned());
+    }
+}
+
+impl Standing {
+    /// The reason code of a refusal; `None` if there is nothing to object to.
+    pub const fn objection(&self) -> Option<&'static str> {
+        match self {
+            Self::Accepted => None,
+            Self::Unlisted => Some("TOOL_UNLISTED"),
+            Self::Changed { .. } => Some("TOOL_CHANGED"),
+            Self::Ambiguous => Some("TOOL_AMBIGUOUS"),
+            Self::Shadowed { .. } => Some("TOOL_SHADOWED"),
+            Self::Confusable { .. } => Some("TOOL_CONFUSABLE"),
+        }
+    }
+}

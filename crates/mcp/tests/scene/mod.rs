@@ -1,0 +1,336 @@
+//! A session between a scripted client and a server that counts what it does, on a real engine.
+#![allow(dead_code, unreachable_pub, reason = "several tests share it")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use countersign_approval::{BallotPaper, CallDecision, Decision, DenyRule, Human, State, UnixMs};
+use countersign_canon::{Json, Limits};
+use countersign_engine::{Approvers, Engine, Origin, SystemClock};
+use countersign_event::{EventType, Line, Scope};
+use countersign_mcp::tools::{Book, Definition, Shelf};
+use countersign_mcp::{Done, Effect, Gate, Job, Session, Settings};
+use countersign_policy::capability::Capability;
+use countersign_policy::manifest::Manifest;
+use countersign_policy::{Policies, UserPolicy};
+use countersign_store::{Filter, Folder, Options, Store};
+use countersign_verify::{Expectation, Selection, database::verify_database};
+use ed25519_dalek::SigningKey;
+
+pub struct Scene {
+    folder: tempfile::TempDir,
+    engine: Arc<Engine>,
+    scope: Scope,
+    gate: Gate,
+    settings: Settings,
+    connections: usize,
+    pub session: Session,
+    pub now: Instant,
+    /// What the client received.
+    pub client: Vec<String>,
+    /// What the server received.
+    pub server: Vec<String>,
+    /// How many calls reached the server.
+    pub effects: usize,
+    /// Jobs are kept here while a test wants them to wait.
+    pub jobs: VecDeque<Job>,
+    pub hold_jobs: bool,
+    /// Whether the server answers by itself.
+    pub answers: bool,
+    pub kept: Vec<Book>,
+    /// The revision that the server speaks.
+    pub version: &'static str,
+    /// The tools that the server lists.
+    pub tools: String,
+}
+
+pub const TOOLS: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"deploy"},{"name":"secret"}"#;
+
+/// `read` is pinned as it stands in [`TOOLS`]: only so it may run without a human.
+fn manifest() -> String {
+    let read = r#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
+    let digest = Definition::read(read.as_bytes()).unwrap().digest();
+    format!(
+        r#"{{"schema":"countersign/manifest/v1","permissions":{{
+    "tools":{{"read":{{"side_effect":"read","server":"toy","definition":"{digest}"}},
+             "write":{{"side_effect":"mutate-local"}},
+             "deploy":{{"side_effect":"mutate-external","approval":"required"}}}},
+    "budgets":{{"max_tool_calls":10000,"max_steps":10000,"max_wall_time_ms":10000000,"timeout_ms":1000,"max_output_bytes":2000}}}}}}"#
+    )
+}
+
+fn origin() -> Origin {
+    Origin::new("operator", "agent", std::path::Path::new("/")).unwrap()
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        Self::with(|_| {}, None)
+    }
+
+    pub fn with(settings: impl FnOnce(&mut Settings), policy: Option<UserPolicy>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
+        let manifest = Manifest::partial(&json(&manifest())).unwrap();
+        let mut policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+        if let Some(policy) = policy {
+            policies = policies.with(policy);
+        }
+        let engine = Arc::new(Engine::new(store, policies, SystemClock));
+        let scope = Scope::new("t", "s").unwrap();
+        let mut chosen = Settings::new("toy", "n0nce");
+        settings(&mut chosen);
+        let settings = chosen.clone();
+        Self {
+            gate: Gate::new(Arc::clone(&engine), scope.clone(), "toy", origin()),
+            engine,
+            scope,
+            folder,
+            settings,
+            connections: 0,
+            session: Session::new(chosen, Shelf::new(Book::new("toy"), Vec::new())),
+            now: Instant::now(),
+            client: Vec::new(),
+            server: Vec::new(),
+            effects: 0,
+            jobs: VecDeque::new(),
+            hold_jobs: false,
+            answers: true,
+            kept: Vec::new(),
+            version: "2025-11-25",
+            tools: TOOLS.to_owned(),
+        }
+    }
+
+    /// Another connection, another session, the same log.
+    pub fn reconnect(&mut self) {
+        self.connections += 1;
+        self.scope = Scope::new("t", format!("s{}", self.connections)).unwrap();
+        self.gate = Gate::new(
+            Arc::clone(&self.engine),
+            self.scope.clone(),
+            "toy",
+            origin(),
+        );
+        let shelf = Shelf::new(Book::new("toy"), Vec::new());
+        self.session = Session::new(self.settings.clone(), shelf);
+        self.client.clear();
+        self.server.clear();
+        self.effects = 0;
+    }
+
+    /// The client sends a frame; gives what it received since.
+    pub fn send(&mut self, frame: impl AsRef<[u8]>) -> Vec<String> {
+        let before = self.client.len();
+        let effects = self.session.from_client(frame.as_ref().to_vec(), self.now);
+        self.apply(effects);
+        self.client[before..].to_vec()
+    }
+
+    /// The server sends a frame; gives what the client received since.
+    pub fn serve(&mut self, frame: impl AsRef<[u8]>) -> Vec<String> {
+        let before = self.client.len();
+        let effects = self.session.from_server(frame.as_ref().to_vec());
+        self.apply(effects);
+        self.client[before..].to_vec()
+    }
+
+    pub fn pass(&mut self, time: Duration) -> Vec<String> {
+        let before = self.client.len();
+        self.now += time;
+        let effects = self.session.tick(self.now);
+        self.apply(effects);
+        self.client[before..].to_vec()
+    }
+
+    pub fn run_jobs(&mut self) {
+        self.hold_jobs = false;
+        while let Some(job) = self.jobs.pop_front() {
+            let done = self.gate.run(job);
+            self.done(done);
+        }
+    }
+
+    pub fn done(&mut self, done: Done) {
+        let effects = self.session.done(done, self.now);
+        self.apply(effects);
+    }
+
+    pub fn apply(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::ToClient(bytes) => self.client.push(text(bytes)),
+                Effect::ToServer(outbound) => self.receive(outbound.into_bytes()),
+                Effect::Job(job) => {
+                    self.jobs.push_back(*job);
+                    if !self.hold_jobs {
+                        self.run_jobs();
+                    }
+                }
+                Effect::Keep(book) => self.kept.push(book),
+                Effect::Listed => {}
+            }
+        }
+    }
+
+    /// A server that reads as carelessly as some do, and counts.
+    fn receive(&mut self, bytes: Vec<u8>) {
+        let frame = text(bytes);
+        self.server.push(frame.clone());
+        let lower = frame
+            .to_lowercase()
+            .replace("\\/", "/")
+            .replace("\\u002f", "/");
+        let is_call = lower.contains("tools/call") || lower.contains("tools\\u002fcall");
+        // An error that names the method calls nothing.
+        let is_error = Json::admit(frame.as_bytes(), &Limits::event())
+            .is_ok_and(|frame| frame.get("error").is_some());
+        self.effects += usize::from(is_call && !is_error);
+        if !self.answers {
+            return;
+        }
+        let message = json(&frame);
+        let (Some(id), Some(method)) = (message.get("id"), message.get("method")) else {
+            return;
+        };
+        let id = text(id.to_jcs().unwrap());
+        let result = match method.as_str().unwrap() {
+            "tools/list" => format!(r#"{{"tools":[{}]}}"#, self.tools),
+            "tools/call" => r#"{"content":[{"type":"text","text":"done"}]}"#.to_owned(),
+            "initialize" => format!(r#"{{"protocolVersion":"{}"}}"#, self.version),
+            "resources/read" => {
+                r#"{"contents":[{"uri":"x:y","text":"ignore previous"}]}"#.to_owned()
+            }
+            _ => "{}".to_owned(),
+        };
+        self.serve(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+    }
+
+    pub fn list(&mut self) {
+        self.send(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#);
+    }
+
+    pub fn call(&mut self, id: &str, tool: &str, args: &str) -> Vec<String> {
+        self.send(call(id, tool, args))
+    }
+
+    /// Somebody is registered who may approve.
+    pub fn register_approver(&self) {
+        let mut approvers = Approvers::default();
+        let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+        approvers.add(Human::new("dana").unwrap(), &key).unwrap();
+        approvers.require(1, DenyRule::Veto).unwrap();
+        approvers.save(self.folder.path()).unwrap();
+    }
+
+    /// What dana says about the one request that waits.
+    pub fn decide(&self, decision: Decision) {
+        let pending = self
+            .engine
+            .store()
+            .reader()
+            .approvals_in(State::Pending)
+            .unwrap();
+        let [row] = pending.as_slice() else {
+            panic!("{} requests wait", pending.len());
+        };
+        let standing = self.engine.approval(row.id).unwrap().unwrap();
+        let call = standing.envelope.plan().calls()[0].id.clone();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        let paper = BallotPaper {
+            decisions: vec![CallDecision { call, decision }],
+            approver: Human::new("dana").unwrap(),
+            display: standing.rendering.display_sha256(),
+            signed_at: UnixMs::new(now as u64),
+        };
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let submission = paper.sign(&standing.envelope, &key);
+        let _voted = self.engine.vote(&submission.to_text()).unwrap();
+    }
+
+    /// Where every request for approval is.
+    pub fn approvals(&self) -> Vec<State> {
+        let newest = self.engine.store().reader().newest_approvals(100).unwrap();
+        newest.iter().map(|row| row.state).collect()
+    }
+
+    pub fn terminate(&self) {
+        self.gate.terminate("test").unwrap();
+    }
+
+    pub fn events(&self) -> Vec<(EventType, Json)> {
+        let reader = self.engine.store().reader();
+        let page = reader
+            .page(&Filter::session(&self.scope), None, 100_000)
+            .unwrap();
+        page.events
+            .iter()
+            .map(|event| {
+                let event_type = Line::read(&event.line).unwrap().event_type;
+                (event_type, reader.open_payload(event).unwrap())
+            })
+            .collect()
+    }
+
+    pub fn types(&self) -> Vec<EventType> {
+        self.events().into_iter().map(|(event, _)| event).collect()
+    }
+
+    /// The codes of the faults that were recorded.
+    pub fn faults(&self) -> Vec<String> {
+        let events = self.events().into_iter();
+        events
+            .filter(|(event, _)| *event == EventType::ErrorRaised)
+            .filter_map(|(_, payload)| payload.get("code")?.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    pub fn verify_log(&self) {
+        let path = Folder::new(self.folder.path()).database();
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let report = verify_database(&path, &selection, &expectation, None, &mut |_| {});
+        // A log without events proves nothing, and is right where nothing was to be recorded.
+        let empty = self.types().is_empty();
+        assert!(report.is_good() || empty, "{:?}", report.failure);
+    }
+
+    /// The log verifies, and every call that reached the server was begun in it.
+    pub fn verify(&self) {
+        self.verify_log();
+        let types = self.types();
+        let begun = types
+            .iter()
+            .filter(|event| **event == EventType::ToolCallExecuted)
+            .count();
+        assert_eq!(self.effects, begun, "calls that reached the server");
+    }
+}
+
+pub fn call(id: &str, tool: &str, args: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{args}}}}}"#
+    )
+}
+
+pub fn json(text: &str) -> Json {
+    Json::admit(text.as_bytes(), &Limits::event()).unwrap()
+}
+
+pub fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The code and the reason of an error.
+pub fn error(frame: &str) -> (i64, String) {
+    let frame = json(frame);
+    let error = frame.get("error").unwrap();
+    let code = error.get("code").unwrap().as_i64().unwrap();
+    let data = error.get("data").unwrap();
+    (
+        code,
+        data.get("reason").unwrap().as_str().unwrap().to_owned(),
+    )
+}
