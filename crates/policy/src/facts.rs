@@ -132,7 +132,10 @@ impl Facts {
         let tool = manifest.and_then(|manifest| manifest.tool(action.tool_name));
         let places = Places::of(action.tool_name, tool);
         let (hosts, hosts_clear) = hosts::named(action.args, &places);
-        let network = is_network_tool(action.tool_name) || places.hosts_declared;
+        let named = !hosts.is_empty() || !hosts_clear;
+        let egress = tool.is_some_and(|tool| tool.side_effect == SideEffect::NetworkEgress);
+        let network =
+            is_network_tool(action.tool_name) || places.hosts_declared || (egress && named);
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
         let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
         let (programs, command_clear) = match exec {
@@ -341,10 +344,16 @@ fn paths_outside(
     manifest: Option<&Manifest>,
 ) -> Vec<String> {
     let fs = manifest.map(|manifest| &manifest.permissions().fs);
-    let roots = fs.and_then(|fs| match places.access {
-        Access::None => None,
-        Access::Read => fs.read_roots.as_ref(),
-        Access::Write => fs.write_roots.as_ref(),
+    let classic = manifest.is_some_and(|manifest| manifest.schema() == Schema::Aegis);
+    let roots = fs.and_then(|fs| {
+        let (roots, others) = match places.access {
+            Access::None => return None,
+            Access::Read => (&fs.read_roots, &fs.write_roots),
+            Access::Write => (&fs.write_roots, &fs.read_roots),
+        };
+        // FAIL-CLOSED: whoever names roots for the one and not for the other means none.
+        let none = (others.is_some() && !classic).then_some(&NO_ROOTS);
+        roots.as_ref().or(none)
     });
     let Some(roots) = roots else {
         return Vec::new();
@@ -401,3 +410,5 @@ fn texts(texts: &[String]) -> Value {
             .collect::<Vec<_>>(),
     )
 }
+
+static NO_ROOTS: Vec<NormalPath> = Vec::new();

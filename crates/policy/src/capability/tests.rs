@@ -349,3 +349,47 @@ fn every_path_of_a_call_has_to_be_inside() {
         check(manifest, tool, args, calm(), expect);
     }
 }
+
+#[test]
+fn what_is_declared_to_leave_for_the_network_is_looked_at_whatever_it_is_called() {
+    let manifest = r#"{"schema":"countersign/manifest/v1","permissions":{
+        "tools":{"fetch":{"side_effect":"network-egress"}},"net":{"domains":["x.com"]}}}"#;
+    let deny = (Decision::Deny, "EGRESS_DENY");
+    let allow = (Decision::Allow, "OK");
+    check(
+        manifest,
+        "fetch",
+        r#"{"url":"https://x.com/"}"#,
+        calm(),
+        allow,
+    );
+    check(
+        manifest,
+        "fetch",
+        r#"{"url":"https://evil.com/"}"#,
+        calm(),
+        deny,
+    );
+    check(manifest, "fetch", r#"{"url":7}"#, calm(), deny);
+    // Where it goes is fixed, as far as the arguments tell.
+    check(manifest, "fetch", r#"{"text":"hi"}"#, calm(), allow);
+}
+
+#[test]
+fn roots_for_reading_alone_leave_none_for_writing() {
+    let manifest = |schema: &str| {
+        format!(
+            r#"{{"schema":"{schema}","permissions":{{
+            "tools":{{"write_file":{{"side_effect":"mutate-local"}}}},"fs":{{"read_roots":["/data"]}}}}}}"#
+        )
+    };
+    let args = r#"{"path":"/data/a"}"#;
+    let deny = (Decision::Deny, "PATH_DENY");
+    check(
+        &manifest("countersign/manifest/v1"),
+        "write_file",
+        args,
+        calm(),
+        deny,
+    );
+}

@@ -44,10 +44,12 @@ impl Places {
             (false, Some(SideEffect::Read)) => Access::Read,
             (false, _) => Access::Write,
         };
+        // What is declared to leave for the network is looked at, whatever it is called.
+        let egress = tool.is_some_and(|tool| tool.side_effect == SideEffect::NetworkEgress);
         Self {
             hosts_declared: !hosts.is_empty(),
             programs_declared: !programs.is_empty(),
-            hosts: or_usual(hosts, is_network_tool(name), &USUAL_HOSTS),
+            hosts: or_usual(hosts, is_network_tool(name) || egress, &USUAL_HOSTS),
             programs: or_usual(programs, is_exec_tool(name), &NOWHERE),
             paths: or_usual(paths, access != Access::None, &USUAL_PATHS),
             access,
