@@ -27,7 +27,7 @@ mod sweep;
 mod vote;
 
 pub use ask::Unaskable;
-pub(crate) use ask::{Question, ask};
+pub(crate) use ask::{Asked, Question, ask, class, tool, trust, work_item};
 pub use redeem::Redeemed;
 pub(crate) use redeem::{ApprovalStep, Used};
 pub use vote::{NotCounted, Voted};

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod admit;
 mod approval;
 mod approvers;
 mod clock;
@@ -38,6 +39,7 @@ mod engine;
 mod files;
 mod hot;
 mod instance;
+mod lease;
 mod origin;
 mod record;
 mod refusal;
@@ -48,5 +50,6 @@ pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use engine::Engine;
 pub use files::{PolicyFiles, PolicyFilesError};
+pub use lease::{LeaseMatch, NotGranted, StandingLease};
 pub use origin::Origin;
 pub use refusal::Refusal;

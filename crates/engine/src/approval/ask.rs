@@ -75,10 +75,7 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
 
 fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
     let proposal = question.proposal;
-    let work_item = match &proposal.origin.work_item {
-        Some(work_item) => work_item.clone(),
-        None => WorkItemId::new(proposal.scope.session.as_str()).map_err(plan_error)?,
-    };
+    let work_item = work_item(proposal)?;
     let scope = Scope {
         chain: proposal.scope.clone(),
         work_item,
@@ -95,6 +92,13 @@ fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
     };
     let seen = fingerprints(proposal.preconditions.iter());
     Plan::new(scope, vec![call], question.policies.digest(), seen).map_err(plan_error)
+}
+
+pub(crate) fn work_item(proposal: &Proposal<'_>) -> Result<WorkItemId, Unaskable> {
+    match &proposal.origin.work_item {
+        Some(work_item) => Ok(work_item.clone()),
+        None => WorkItemId::new(proposal.scope.session.as_str()).map_err(plan_error),
+    }
 }
 
 pub(crate) fn tool(proposal: &Proposal<'_>) -> Tool {
@@ -116,7 +120,7 @@ pub(crate) fn class(proposal: &Proposal<'_>, judgement: &Judgement, policies: &P
 }
 
 /// Content from outside that steers the agent counts most.
-fn trust(question: &Question<'_>) -> Trust {
+pub(crate) fn trust(question: &Question<'_>) -> Trust {
     let manifest = question.policies.capability().manifest();
     let trusted = |tool: &str| {
         manifest

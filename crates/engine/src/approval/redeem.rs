@@ -1,11 +1,14 @@
 //! The one use of an approval.
 
-use countersign_approval::{Granted, Refusal, Resolved, ToolCall, Verified, verify_execution};
+use countersign_approval::{
+    ApprovalMode, Granted, Refusal, Resolved, ToolCall, Verified, verify_execution,
+};
 use countersign_event::payload::ToolCallAllowed;
 use std::time::Duration;
 
 use super::vote::{ATTEMPTS, is_race};
 use super::*;
+use crate::admission::Grounds;
 use crate::{Engine, Permit};
 
 /// What asking for the use of an approval gives.
@@ -181,10 +184,11 @@ impl Engine {
                 .unwrap_or_default(),
             warning: None,
             decision,
-            approval: Some(Box::new(Used {
+            grounds: Some(Box::new(Grounds::Approval(Used {
                 id: envelope.id(),
                 about: About::envelope(envelope),
-            })),
+                mode: envelope.mode(),
+            }))),
         })
     }
 }
@@ -202,6 +206,7 @@ const PATIENCE: u64 = 40;
 pub(crate) struct Used {
     pub(crate) id: ApprovalId,
     pub(crate) about: About,
+    pub(crate) mode: ApprovalMode,
 }
 
 /// A step of an approval, to be taken with an event of its action.

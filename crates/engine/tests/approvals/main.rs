@@ -1,0 +1,12 @@
+//! Approvals end to end on a real store: asking, deciding, leases, the one use, crashes, time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod leases;
+mod life;
+mod scene;
