@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// What people are asked about an action that is held.
-    fn question<'a>(
+    pub(crate) fn question<'a>(
         &'a self,
         proposal: &'a Proposal<'a>,
         judgement: &'a Judgement,
@@ -176,6 +176,8 @@ impl Engine {
             folder: self.store().folder().path(),
             times: self.times(),
             now: self.now()?,
+            parent_action: self.drifted_action(proposal)?,
+            supersedes: None,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use countersign_approval::{ApprovalId, HighWater, State, UnixMs};
+use countersign_approval::{ApprovalId, HighWater, RetentionError, State, UnixMs};
 use countersign_canon::{Digest, Json};
 use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
 use countersign_event::{EventType, Scope};
@@ -45,11 +45,11 @@ impl Engine {
         }
     }
 
-    /// The same engine, giving people this much time.
-    #[must_use = "gives the changed engine back"]
-    pub fn with_times(mut self, times: ApprovalTimes) -> Self {
+    /// The same engine, giving people this much time. Refuses to forget what could still be used.
+    pub fn with_times(mut self, times: ApprovalTimes) -> Result<Self, RetentionError> {
+        let _holds = times.retention()?;
         self.times = times;
-        self
+        Ok(self)
     }
 
     /// The log.

@@ -45,7 +45,10 @@ mod record;
 mod refusal;
 
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
-pub use approval::{ApprovalTimes, NotCounted, Redeemed, Standing, Unaskable, Voted};
+pub use approval::{
+    ApprovalTimes, Drifted, NotCounted, NotEdited, RecordedResult, Redeemed, Replay, Standing,
+    Unaskable, Voted, Wanted,
+};
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use engine::Engine;

@@ -10,7 +10,7 @@ use countersign_approval::{
     ApprovalId, Envelope, LeaseId, Nonce, PlanHash, Resolved, State, UnixMs, Verified,
 };
 use countersign_event::Scope;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use crate::reader::stored;
 use crate::{Error, Reader, Stored};
@@ -343,6 +343,18 @@ fn consume(
     }))
 }
 
+/// Forgets approvals that are over since `before`. What was recorded about them stays in the log and in
+/// the audit, and their nonces stay spent.
+pub(crate) fn prune(before: UnixMs, db: &mut Connection) -> Result<usize, Error> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let before = number(before);
+    transaction.execute(BURY, [before])?;
+    transaction.execute(FORGET_VOTES, [before])?;
+    let forgotten = transaction.execute(FORGET, [before])?;
+    transaction.commit()?;
+    Ok(forgotten)
+}
+
 /// INVARIANT: one conditional statement per lease counts the use, and all of them do or none does.
 fn charge(
     charges: &[Charge],
@@ -573,3 +585,20 @@ const LEASES: &str =
     l.spent, l.ends_unix_ms, l.revoked_unix_ms FROM leases l JOIN events e ON e.id = l.event";
 const OBSERVE: &str = "UPDATE clock SET latest_unix_ms = max(latest_unix_ms, ?1) WHERE id = 1
     RETURNING latest_unix_ms";
+/// What is over, and since when.
+macro_rules! over {
+    () => {
+        "state NOT IN ('pending', 'approved', 'consumed', 'started')
+         AND coalesce(settled_unix_ms, decided_unix_ms, issued_unix_ms) <= ?1"
+    };
+}
+const BURY: &str = concat!(
+    "INSERT OR IGNORE INTO spent_nonces (nonce) SELECT nonce FROM approvals WHERE ",
+    over!()
+);
+const FORGET_VOTES: &str = concat!(
+    "DELETE FROM approval_votes WHERE approval IN (SELECT id FROM approvals WHERE ",
+    over!(),
+    ")"
+);
+const FORGET: &str = concat!("DELETE FROM approvals WHERE ", over!());

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
+use countersign_approval::UnixMs;
 use countersign_event::{EventType, Head, Payload, Refs, Scope, Sealed};
 use countersign_vault::SealedPayload;
 use rusqlite::Connection;
@@ -232,6 +233,11 @@ impl Store {
         let erasure = self.exclusive(move |db| crate::session::erase(&target, now_unix_ms, db));
         self.lanes().remove(scope);
         erasure
+    }
+
+    /// Forgets approvals that are over since `before`; their nonces stay spent. Returns how many.
+    pub fn prune_approvals(&self, before: UnixMs) -> Result<usize, Error> {
+        self.exclusive(move |db| crate::approval::prune(before, db))
     }
 
     /// Runs something on the writing connection, between two transactions.

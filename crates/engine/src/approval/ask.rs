@@ -36,6 +36,10 @@ pub(crate) struct Question<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) times: ApprovalTimes,
     pub(crate) now: UnixMs,
+    /// The denied action that this one takes up again.
+    pub(crate) parent_action: Option<ActionId>,
+    /// The request that was edited to make this one.
+    pub(crate) supersedes: Option<ApprovalId>,
 }
 
 /// Makes the envelope of an action that needs a human.
@@ -58,8 +62,8 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
         clocks,
         quorum,
         lineage: question.proposal.origin.lineage.clone(),
-        parent_action: None,
-        supersedes: None,
+        parent_action: question.parent_action,
+        supersedes: question.supersedes,
         agent_says: None,
     })
     .map_err(plan_error)?;
@@ -150,7 +154,7 @@ fn requested(proposal: &Proposal<'_>, envelope: &Envelope) -> Payload {
     })
 }
 
-fn random() -> Result<[u8; 16], Unaskable> {
+pub(crate) fn random() -> Result<[u8; 16], Unaskable> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Unaskable::Randomness)?;
     Ok(bytes)

@@ -7,6 +7,11 @@
     reason = "a test may stop at once"
 )]
 
+mod changes;
+#[cfg(unix)]
+mod children;
 mod leases;
 mod life;
+#[cfg(unix)]
+mod processes;
 mod scene;

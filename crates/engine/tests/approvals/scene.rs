@@ -1,5 +1,6 @@
 //! A folder with an engine, a clock that a test moves, and people who can sign.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +11,7 @@ use countersign_approval::{
 use countersign_canon::{Json, Limits};
 use countersign_engine::{
     Admission, Approvers, Clock, ClockError, Engine, Hold, NotCounted, Origin, Outcome, Permit,
-    Proposal, Redeemed, Voted,
+    Proposal, Redeemed, Voted, Wanted,
 };
 use countersign_event::Scope;
 use countersign_policy::Policies;
@@ -35,8 +36,23 @@ impl Clock for Hands {
     }
 }
 
+/// A folder, which goes away with the scene that made it.
+pub(crate) enum Place {
+    Own(tempfile::TempDir),
+    Another(PathBuf),
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Another(folder) => folder,
+        }
+    }
+}
+
 pub(crate) struct Scene {
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) folder: Place,
     pub(crate) clock: Hands,
     pub(crate) engine: Engine,
     pub(crate) scope: Scope,
@@ -44,13 +60,16 @@ pub(crate) struct Scene {
     pub(crate) keys: Vec<(Human, SigningKey)>,
 }
 
-/// Two tools that people are asked about, as often as a test calls them.
+/// Tools that people are asked about, as often as a test calls them.
 pub(crate) const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"n","version":"1",
     "publisher":"p","permissions":{"tools":{
         "pay":{"side_effect":"mutate-external","approval":"required"},
+        "send":{"side_effect":"network-egress","approval":"required","arguments":{"host":"/url"}},
         "write_file":{"side_effect":"mutate-local","approval":"required"}},
+    "net":{"domains":["api.example.com"]},
     "budgets":{"max_wall_time_ms":1000000000,"max_steps":100000,"max_tool_calls":100000}},
-    "loops":{"polling_tools":["pay","write_file"]}}"#;
+    "sandbox":{"required":true},
+    "loops":{"polling_tools":["pay","send","write_file"]}}"#;
 
 pub(crate) fn json(text: &str) -> Json {
     Json::admit(text.as_bytes(), &Limits::event()).unwrap()
@@ -61,7 +80,7 @@ pub(crate) fn policies() -> Policies {
     Policies::new(Capability::new(Some(manifest)).unwrap())
 }
 
-pub(crate) fn engine(folder: &std::path::Path, clock: &Hands) -> Engine {
+pub(crate) fn engine(folder: &Path, clock: &Hands) -> Engine {
     let store = Store::open(&Folder::new(folder), Options::default()).unwrap();
     Engine::new(store, policies(), clock.clone())
 }
@@ -86,10 +105,26 @@ impl Scene {
         Self {
             engine: engine(folder.path(), &clock),
             origin: Origin::new("root", "agent", folder.path()).unwrap(),
-            folder,
+            folder: Place::Own(folder),
             clock,
             scope: Scope::new("t", "s").unwrap(),
             keys,
+        }
+    }
+
+    /// The same scene in another process, or after one: its folder, its time, its first approver.
+    pub(crate) fn join(folder: &Path) -> Self {
+        let clock = Hands(Arc::new(AtomicU64::new(START)));
+        Self {
+            engine: engine(folder, &clock),
+            origin: Origin::new("root", "agent", folder).unwrap(),
+            folder: Place::Another(folder.to_owned()),
+            clock,
+            scope: Scope::new("t", "s").unwrap(),
+            keys: vec![(
+                Human::new("olga").unwrap(),
+                SigningKey::from_bytes(&[1; 32]),
+            )],
         }
     }
 
@@ -180,7 +215,7 @@ impl Scene {
     }
 
     pub(crate) fn redeem(&self, id: ApprovalId) -> Redeemed {
-        self.engine.redeem(id, None, &bytes_of)
+        self.engine.redeem(id, Wanted::default(), &bytes_of)
     }
 
     pub(crate) fn state(&self, id: ApprovalId) -> State {
@@ -237,6 +272,7 @@ pub(crate) fn bytes_of(call: &ToolCall) -> Vec<u8> {
 pub(crate) fn refusal(redeemed: Redeemed) -> &'static str {
     match redeemed {
         Redeemed::Refused(refusal) => refusal.code(),
+        Redeemed::Replayed(_) => "replayed",
         other => panic!("not refused: {other:?}"),
     }
 }
