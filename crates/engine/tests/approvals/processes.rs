@@ -67,19 +67,8 @@ fn child_redeems() {
             let _recorded = scene.engine.settle(running, outcome).unwrap();
             say("won");
         }
-        other => say(refusal_of(&other)),
-    }
-}
-
-fn refusal_of(redeemed: &Redeemed) -> &'static str {
-    match redeemed {
-        Redeemed::Replayed(_) => "replayed",
-        Redeemed::Refused(refusal) => refusal.code(),
-        Redeemed::Failed(refusal) => {
-            eprintln!("{} {}", refusal.reason(), refusal.message());
-            "failed"
-        }
-        Redeemed::Permit(_) | Redeemed::Drifted(_) => "something else",
+        Redeemed::Failed(failed) => say(failed.message()),
+        other => say(refusal(other)),
     }
 }
 
