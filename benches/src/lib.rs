@@ -1,5 +1,5 @@
 //! Benchmarks of the log and of decisions: durable append, verification, growth, canonical forms,
-//! policy evaluation and admission.
+//! policy evaluation, admission and approvals.
 //!
 //! Every number stands beside its limit, measured in the same run on the same machine: the bare
 //! fsync, raw SQLite with the same rows, or SHA-256 over the same bytes. What counts is the ratio of
@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod append;
+mod approval;
 mod canon;
 mod decision;
 mod growth;

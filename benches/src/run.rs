@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::measure::Result;
 use crate::report::Report;
-use crate::{append, canon, decision, growth, verification};
+use crate::{append, approval, canon, decision, growth, verification};
 
 /// How much to measure.
 #[derive(Debug, Clone)]
@@ -46,6 +46,9 @@ pub fn run(plan: &Plan, place: &Path, out: &mut dyn Write) -> Result<()> {
     }
     if plan.takes("decision") {
         decision::section(place, &mut report)?;
+    }
+    if plan.takes("approval") {
+        approval::section(place, &mut report)?;
     }
     if plan.takes("append") {
         append::section(place, &mut report)?;

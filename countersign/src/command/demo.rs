@@ -72,8 +72,7 @@ impl Demo {
             "posts to a host that is not listed",
             agent.call("http_post", evil)?,
         )?;
-        self.pay(r#"{"cents":4200,"to":"acme"}"#, true, agent, operator)?;
-        self.pay(r#"{"cents":420000,"to":"acme"}"#, false, agent, operator)?;
+        self.pay(agent, operator)?;
         let invoice = json(r#"{"path":"invoice.txt"}"#)?;
         step(
             "reads an invoice that hides instructions",
@@ -90,32 +89,31 @@ impl Demo {
         )
     }
 
-    /// A payment, which the manifest leaves to a human.
-    fn pay(
-        &self,
-        args: &str,
-        is_right: bool,
-        agent: &mut Agent,
-        operator: &Operator,
-    ) -> Result<(), Failure> {
-        agent.begin("pay", json(args)?)?;
+    /// A payment, which the manifest leaves to a human; then another one under the same approval.
+    fn pay(&self, agent: &mut Agent, operator: &Operator) -> Result<(), Failure> {
+        agent.begin("pay", json(r#"{"cents":4200,"to":"acme"}"#)?, None)?;
         let standing = operator.waiting()?;
         let code = standing.envelope.plan().hash().short();
         say(&format!(
             "  ⏸ {:<46} HOLD ⏸   code {code}",
-            "pays: the manifest asks for a human"
+            "pays 42.00: the manifest asks for a human"
         ))?;
-        let decision = match (is_right, self.yes_demo) {
-            (true, true) => Decision::Approved,
-            (true, false) => ask(standing.rendering.text(), &code)?,
-            (false, _) => Decision::Denied(Reason::new("not the amount that was approved").ok()),
+        let decision = match self.yes_demo {
+            true => Decision::Approved,
+            false => ask(standing.rendering.text(), &code)?,
         };
         operator.decide(&standing, decision)?;
-        let what = match is_right {
-            true => "  the payment, with the bytes that were shown",
-            false => "  a hundred times the amount: another action",
-        };
-        step(what, agent.finish()?)
+        step(
+            "  the payment, with the bytes that were shown",
+            agent.finish()?,
+        )?;
+        let approval = Some(standing.envelope.id().to_string());
+        let more = json(r#"{"cents":420000,"to":"acme"}"#)?;
+        agent.begin("pay", more, approval.as_deref())?;
+        step(
+            "  a hundred times as much, on that approval",
+            agent.finish()?,
+        )
     }
 }
 

@@ -79,6 +79,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Why nothing more can be done with an envelope in this state.
+    pub const fn of_state(state: State) -> Self {
+        crate::vote::over(state)
+    }
+
     /// The code for machines.
     pub const fn code(&self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use countersign_approval::{Envelope, Subject};
+use countersign_approval::{ApprovalMode, Envelope, LeaseId, Subject};
 use countersign_canon::{Digest, Json};
 use countersign_event::Scope;
 use countersign_policy::capability::{Constraints, Explanation, Judgement};
@@ -73,7 +73,14 @@ pub struct Permit {
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
     pub(crate) decision: Recorded,
-    pub(crate) approval: Option<Box<Used>>,
+    pub(crate) grounds: Option<Box<Grounds>>,
+}
+
+/// What allows an action that policy held.
+#[derive(Debug)]
+pub(crate) enum Grounds {
+    Lease(LeaseId),
+    Approval(Used),
 }
 
 /// An action that waits for a human. Nothing of it runs meanwhile.
@@ -103,7 +110,7 @@ pub struct Running {
     pub(crate) began_unix_ms: u64,
     pub(crate) constraints: Constraints,
     pub(crate) labels: Vec<String>,
-    pub(crate) approval: Option<Box<Used>>,
+    pub(crate) grounds: Option<Box<Grounds>>,
 }
 
 /// How an action went.
@@ -143,6 +150,23 @@ impl Permit {
     /// Words that go with an allow.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// How the action came to be allowed.
+    pub fn mode(&self) -> ApprovalMode {
+        match self.grounds.as_deref() {
+            None => ApprovalMode::PolicyAllowWithReceipt,
+            Some(Grounds::Lease(_)) => ApprovalMode::BoundedLease,
+            Some(Grounds::Approval(used)) => used.mode,
+        }
+    }
+
+    /// The lease that covers it.
+    pub fn lease(&self) -> Option<LeaseId> {
+        match self.grounds.as_deref() {
+            Some(Grounds::Lease(lease)) => Some(*lease),
+            Some(Grounds::Approval(_)) | None => None,
+        }
     }
 
     /// The durable decision that it came from.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use countersign_approval::audit::{About, Entry, Outcome};
 use countersign_approval::{
-    ApprovalId, Arguments, Class, Clocks, Context, Draft, Envelope, ExecuteBy, Fingerprints, Nonce,
-    Plan, Scope, Situation, State, Subject, SubjectKind, Tool, ToolCall, ToolCallId, Trust, UnixMs,
-    WorkItemId,
+    ActionId, ApprovalId, Arguments, Class, Clocks, Context, Draft, Envelope, ExecuteBy,
+    Fingerprints, Nonce, Plan, Scope, Situation, State, Subject, SubjectKind, Tool, ToolCall,
+    ToolCallId, Trust, UnixMs, WorkItemId,
 };
 use countersign_canon::{Digest, Json};
 use countersign_display::{Rendering, View};
@@ -22,15 +22,22 @@ use crate::refusal::Fault;
 use crate::{Approvers, Proposal};
 
 mod ask;
+mod drift;
+mod edit;
 mod redeem;
+mod replay;
+mod retention;
 mod sweep;
 mod tally;
 mod vote;
 
 pub use ask::Unaskable;
-pub(crate) use ask::{Question, ask};
-pub use redeem::Redeemed;
+pub(crate) use ask::{Asked, Question, ask, class, tool, trust, work_item};
+pub use drift::Drifted;
+pub use edit::NotEdited;
 pub(crate) use redeem::{ApprovalStep, Used};
+pub use redeem::{Redeemed, Wanted};
+pub use replay::{RecordedResult, Replay};
 pub use tally::{Tally, TallyVote};
 pub use vote::{NotCounted, Voted};
 
@@ -43,6 +50,8 @@ pub struct ApprovalTimes {
     pub execute_within_ms: u64,
     /// How far an approver's clock may be off.
     pub skew_ms: u64,
+    /// How long an approval that is over is kept.
+    pub keep_ms: u64,
 }
 
 impl Default for ApprovalTimes {
@@ -51,6 +60,7 @@ impl Default for ApprovalTimes {
             decide_within_ms: Some(HOUR_MS),
             execute_within_ms: HOUR_MS,
             skew_ms: countersign_approval::DEFAULT_SKEW_MS,
+            keep_ms: 7 * 24 * HOUR_MS,
         }
     }
 }

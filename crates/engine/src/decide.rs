@@ -1,6 +1,6 @@
 //! From an action and the state before it to a verdict and the events that tell of it.
 
-use countersign_approval::Envelope;
+use countersign_approval::{Envelope, LeaseId};
 use countersign_canon::{Digest, Json};
 use countersign_event::EventType;
 use countersign_event::payload::{
@@ -16,6 +16,7 @@ use countersign_policy::{Classification, Decision, Mode, Offered, Opinion, Polic
 use countersign_session::{Call, LoopRules, Next, Terms, View};
 use countersign_store::Recorded;
 
+use crate::admission::Grounds;
 use crate::hot::Hot;
 use crate::refusal::Fault;
 use crate::{Admission, Hold, Permit, Preview, Proposal, Refusal, Unaskable};
@@ -28,6 +29,7 @@ pub(crate) struct Decided {
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
     asked: Option<Result<Box<Envelope>, Unaskable>>,
+    leased: Option<(LeaseId, Constraints)>,
 }
 
 /// Judges the action from the state before it.
@@ -60,6 +62,7 @@ pub(crate) fn decide(
         rewritten,
         events,
         asked: None,
+        leased: None,
     })
 }
 
@@ -78,6 +81,19 @@ impl Decided {
         self.asked = Some(asked);
     }
 
+    /// A lease covers the action, so nobody is asked.
+    pub(crate) fn leased(&mut self, lease: LeaseId, constraints: Constraints) {
+        self.leased = Some((lease, constraints));
+    }
+
+    pub(crate) fn not_leased(&mut self) {
+        self.leased = None;
+    }
+
+    pub(crate) fn judgement(&self) -> &Judgement {
+        &self.judgement
+    }
+
     pub(crate) fn preview(self) -> Preview {
         Preview {
             judgement: self.judgement,
@@ -94,21 +110,24 @@ impl Decided {
             explanation,
             ..
         } = self.judgement;
+        let (lease, constraints) = match (verdict.decision(), self.leased) {
+            (Decision::Escalate, Some((lease, constraints))) => (Some(lease), Some(constraints)),
+            _ => (None, constraints),
+        };
         match (verdict.decision(), constraints) {
-            (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints)) => {
-                Admission::Permit(Permit {
-                    scope: proposal.scope.clone(),
-                    call_id: proposal.call_id.clone(),
-                    tool_name: proposal.tool_name.clone(),
-                    digest: Digest::of(self.rewritten.as_deref().unwrap_or(proposal.bytes)),
-                    rewritten: self.rewritten,
-                    constraints,
-                    labels: self.labels,
-                    warning: verdict.message().map(str::to_owned),
-                    decision,
-                    approval: None,
-                })
-            }
+            (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints))
+            | (Decision::Escalate, Some(constraints)) => Admission::Permit(Permit {
+                scope: proposal.scope.clone(),
+                call_id: proposal.call_id.clone(),
+                tool_name: proposal.tool_name.clone(),
+                digest: Digest::of(self.rewritten.as_deref().unwrap_or(proposal.bytes)),
+                rewritten: self.rewritten,
+                constraints,
+                labels: self.labels,
+                warning: verdict.message().map(str::to_owned),
+                decision,
+                grounds: lease.map(|lease| Box::new(Grounds::Lease(lease))),
+            }),
             (Decision::Escalate, _) => Admission::Hold(Hold {
                 call_id: proposal.call_id.clone(),
                 verdict,
@@ -315,7 +334,7 @@ fn labels(proposal: &Proposal<'_>, verdict: &Verdict, policies: &Policies) -> Ve
 }
 
 /// Whether a path of this machine is a link.
-fn examine(path: &NormalPath) -> Link {
+pub(crate) fn examine(path: &NormalPath) -> Link {
     match std::fs::symlink_metadata(path.as_str()) {
         Ok(metadata) if metadata.file_type().is_symlink() => std::fs::read_link(path.as_str())
             .ok()

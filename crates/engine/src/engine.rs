@@ -1,32 +1,31 @@
-//! Admitting, beginning and settling actions.
+//! Beginning and settling actions, and what the engine keeps.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use countersign_approval::{ApprovalId, HighWater, State, UnixMs};
+use countersign_approval::{ApprovalId, HighWater, RetentionError, State, UnixMs};
 use countersign_canon::{Digest, Json};
 use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
 use countersign_event::{EventType, Scope};
 use countersign_policy::Policies;
-use countersign_policy::capability::Judgement;
 use countersign_store::{Change, Recorded, Store};
 
-use crate::approval::{ApprovalStep, Question, Used, ask, standing};
-use crate::decide::{Decided, decide};
+use crate::admission::Grounds;
+use crate::approval::{ApprovalStep, standing};
 use crate::hot::{Hot, Sessions, lock, rebuild};
 use crate::instance::Instance;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
 use crate::{
-    Admission, ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError,
-    Preview, Proposal, Refusal, Running, Standing,
+    ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError, Refusal,
+    Running, Standing,
 };
 
 /// Decides actions, and records every one of them.
 pub struct Engine {
     store: Store,
-    clock: Box<dyn Clock>,
+    pub(crate) clock: Box<dyn Clock>,
     policies: RwLock<Arc<Policies>>,
-    sessions: Sessions,
+    pub(crate) sessions: Sessions,
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
     instance: OnceLock<Instance>,
@@ -46,11 +45,11 @@ impl Engine {
         }
     }
 
-    /// The same engine, giving people this much time.
-    #[must_use = "gives the changed engine back"]
-    pub fn with_times(mut self, times: ApprovalTimes) -> Self {
+    /// The same engine, giving people this much time. Refuses to forget what could still be used.
+    pub fn with_times(mut self, times: ApprovalTimes) -> Result<Self, RetentionError> {
+        let _holds = times.retention()?;
         self.times = times;
-        self
+        Ok(self)
     }
 
     /// The log.
@@ -82,32 +81,6 @@ impl Engine {
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(policies);
     }
 
-    /// Decides an action. Whatever comes back is recorded durably first; where recording is what
-    /// failed, a refusal comes back.
-    pub fn admit(&self, proposal: Proposal<'_>) -> Admission {
-        for _ in 0..MAX_ATTEMPTS {
-            match self.try_admit(&proposal) {
-                Err(Fault::Store(error)) if error.is_retryable() => {}
-                Ok(admission) => return admission,
-                Err(fault) => return Admission::Refusal(fault.into()),
-            }
-        }
-        let gone = Fault::History("other processes write this session too fast".to_owned());
-        Admission::Refusal(gone.into())
-    }
-
-    /// What would be decided about an action now. Nothing is recorded and nothing may run.
-    pub fn preview(&self, proposal: &Proposal<'_>) -> Result<Preview, Refusal> {
-        let policies = self.policies();
-        let now = self.clock.now_unix_ms().map_err(Fault::from)?;
-        let slot = self.sessions.slot(proposal.scope);
-        let mut guard = lock(&slot);
-        let hot = self.hot(&mut guard, proposal.scope)?;
-        let decided = decide(proposal, &hot, now, &policies);
-        *guard = Some(hot);
-        Ok(decided.map(Decided::preview)?)
-    }
-
     /// Begins what a permit allows: checks that these are its bytes and records the beginning.
     ///
     /// The caller forwards the bytes after this returned, and not otherwise.
@@ -122,7 +95,7 @@ impl Engine {
             action_digest: Some(permit.digest.to_string()),
             ..ToolCallExecuted::default()
         });
-        let step = self.step(permit.approval.as_deref(), State::Consumed, State::Started)?;
+        let step = self.step(permit.grounds.as_deref(), State::Consumed, State::Started)?;
         let _durable =
             self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
         Ok(Running {
@@ -132,7 +105,7 @@ impl Engine {
             began_unix_ms,
             constraints: permit.constraints,
             labels: permit.labels,
-            approval: permit.approval,
+            grounds: permit.grounds,
         })
     }
 
@@ -146,7 +119,7 @@ impl Engine {
             } => State::Executed,
             Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
         };
-        let step = self.step(running.approval.as_deref(), State::Started, ended)?;
+        let step = self.step(running.grounds.as_deref(), State::Started, ended)?;
         let (event_type, payload) = match outcome {
             Outcome::Result { content, is_error } => {
                 let result = ToolResult {
@@ -176,11 +149,11 @@ impl Engine {
     /// The step of the approval that goes with an event of its action.
     fn step(
         &self,
-        approval: Option<&Used>,
+        grounds: Option<&Grounds>,
         from: State,
         to: State,
     ) -> Result<Option<(UnixMs, ApprovalStep)>, Refusal> {
-        let Some(used) = approval else {
+        let Some(Grounds::Approval(used)) = grounds else {
             return Ok(None);
         };
         Ok(Some((self.now()?, used.step(from, to))))
@@ -230,10 +203,11 @@ impl Engine {
         payload: Payload,
     ) -> Result<Recorded, Fault> {
         let now = self.clock.now_unix_ms()?;
-        self.push(scope, now, vec![(event_type, payload)], None)
+        self.push(scope, now, vec![(event_type, payload, None)])
     }
 
-    /// Records events of an approval, the first with its change; all of them or none.
+    /// Records events of an approval, the first with its change: all of them, or none if the change
+    /// is refused.
     pub(crate) fn record_events(
         &self,
         scope: &Scope,
@@ -241,47 +215,29 @@ impl Engine {
         events: Vec<(EventType, Payload)>,
         change: Change,
     ) -> Result<Recorded, Fault> {
-        self.push(scope, now.get(), events, Some(change))
+        let mut change = Some(change);
+        let events = events.into_iter();
+        let events = events.map(|(event_type, payload)| (event_type, payload, change.take()));
+        self.push(scope, now.get(), events.collect())
     }
 
-    fn push(
+    pub(crate) fn push(
         &self,
         scope: &Scope,
         now: u64,
-        events: Vec<(EventType, Payload)>,
-        mut change: Option<Change>,
+        events: Vec<(EventType, Payload, Option<Change>)>,
     ) -> Result<Recorded, Fault> {
         let slot = self.sessions.slot(scope);
         let mut guard = lock(&slot);
         let hot = self.hot(&mut guard, scope)?;
-        let mut batch = Batch::new(&self.store, scope, now, hot);
-        let pushed = events
-            .into_iter()
-            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, change.take()));
-        let (hot, pending) = batch.finish();
-        *guard = hot;
+        let mut batch = Batch::new(scope, now, hot);
+        for (event_type, payload, change) in events {
+            batch.push(event_type, payload, change)?;
+        }
+        let (hot, pending) = batch.send(&self.store)?;
+        *guard = Some(hot);
         drop(guard);
-        pushed?;
         durable(pending).inspect_err(|_| *lock(&slot) = None)
-    }
-
-    /// What people are asked about an action that is held.
-    fn question<'a>(
-        &'a self,
-        proposal: &'a Proposal<'a>,
-        judgement: &'a Judgement,
-        hot: &'a Hot,
-        policies: &'a Policies,
-    ) -> Result<Question<'a>, Fault> {
-        Ok(Question {
-            proposal,
-            judgement,
-            hot,
-            policies,
-            folder: self.store.folder().path(),
-            times: self.times,
-            now: self.now()?,
-        })
     }
 
     /// The time that approvals are judged by: it never goes back.
@@ -334,58 +290,9 @@ impl Engine {
             .is_ok_and(|instance| instance.is_alive(owner, folder))
     }
 
-    fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
-        let policies = self.policies();
-        let now = self.clock.now_unix_ms()?;
-        let slot = self.sessions.slot(proposal.scope);
-        // The session is locked while its chain needs it: to decide from its state and to put the
-        // events on their way. Nobody waits for the disk under the lock.
-        let mut guard = lock(&slot);
-        let hot = self.hot(&mut guard, proposal.scope)?;
-        let mut decided = match decide(proposal, &hot, now, &policies) {
-            Ok(decided) => decided,
-            Err(fault) => {
-                *guard = Some(hot);
-                return Err(fault);
-            }
-        };
-        let question = decided
-            .held()
-            .map(|judgement| self.question(proposal, judgement, &hot, &policies))
-            .transpose();
-        let question = match question {
-            Ok(question) => question,
-            Err(fault) => {
-                *guard = Some(hot);
-                return Err(fault);
-            }
-        };
-        let asked = question.map(|question| ask(&question));
-        let mut batch = Batch::new(&self.store, proposal.scope, now, hot);
-        let mut pushed = decided
-            .take_events()
-            .into_iter()
-            .try_for_each(|(event_type, payload)| batch.push(event_type, payload, None));
-        if let Some(asked) = asked {
-            decided.asked(asked.map(|asked| {
-                if pushed.is_ok() {
-                    let kind = EventType::ApprovalRequested;
-                    pushed = batch.push(kind, asked.payload, Some(asked.change));
-                }
-                Box::new(asked.envelope)
-            }));
-        }
-        let (hot, pending) = batch.finish();
-        *guard = hot;
-        drop(guard);
-        pushed?;
-        let recorded = durable(pending).inspect_err(|_| *lock(&slot) = None)?;
-        Ok(decided.answer(proposal, recorded))
-    }
-
     /// Takes the state out of its slot: if anything fails on the way, the slot stays empty and the
     /// log is read again.
-    fn hot(&self, slot: &mut Option<Hot>, scope: &Scope) -> Result<Hot, Fault> {
+    pub(crate) fn hot(&self, slot: &mut Option<Hot>, scope: &Scope) -> Result<Hot, Fault> {
         match slot.take() {
             Some(hot) => Ok(hot),
             None => rebuild(scope, self.store.reader()),
@@ -394,4 +301,4 @@ impl Engine {
 }
 
 /// Each lost race means that another process made progress.
-const MAX_ATTEMPTS: usize = 1000;
+pub(crate) const MAX_ATTEMPTS: usize = 1000;

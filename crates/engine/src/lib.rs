@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod admit;
 mod approval;
 mod approvers;
 mod clock;
@@ -39,6 +40,7 @@ mod engine;
 mod files;
 mod hot;
 mod instance;
+mod lease;
 mod origin;
 mod record;
 mod refusal;
@@ -46,7 +48,8 @@ mod roster;
 
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
 pub use approval::{
-    ApprovalTimes, NotCounted, Redeemed, Standing, Tally, TallyVote, Unaskable, Voted,
+    ApprovalTimes, Drifted, NotCounted, NotEdited, RecordedResult, Redeemed, Replay, Standing,
+    Tally, TallyVote, Unaskable, Voted, Wanted,
 };
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
@@ -54,6 +57,7 @@ pub use countersign_approval::ApprovalId;
 pub use desk::Desk;
 pub use engine::Engine;
 pub use files::{PolicyFiles, PolicyFilesError};
+pub use lease::{LeaseMatch, NotGranted, StandingLease};
 pub use origin::Origin;
 pub use refusal::Refusal;
 pub use roster::NotChanged;

@@ -2,34 +2,30 @@
 
 use countersign_event::{EventType, Payload, Scope};
 use countersign_session::Fact;
-use countersign_store::{At, Change, Draft, Pending, Recorded, Store};
+use countersign_store::{At, Change, Pending, Recorded, Store};
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
 
-/// Several events that follow each other, on their way to the disk together.
+/// Several events that follow each other. One transaction writes them.
 pub(crate) struct Batch<'s> {
-    store: &'s Store,
     scope: &'s Scope,
     ts_unix_ms: u64,
     hot: Hot,
-    pending: Vec<Pending>,
-    lost: bool,
+    events: Vec<(EventType, Payload, Option<Change>)>,
 }
 
 impl<'s> Batch<'s> {
-    pub(crate) fn new(store: &'s Store, scope: &'s Scope, ts_unix_ms: u64, hot: Hot) -> Self {
+    pub(crate) fn new(scope: &'s Scope, ts_unix_ms: u64, hot: Hot) -> Self {
         Self {
-            store,
             scope,
             ts_unix_ms,
             hot,
-            pending: Vec::new(),
-            lost: false,
+            events: Vec::with_capacity(4),
         }
     }
 
-    /// Folds the next event into the state and puts it on its way.
+    /// Folds the next event into the state.
     pub(crate) fn push(
         &mut self,
         event_type: EventType,
@@ -37,7 +33,7 @@ impl<'s> Batch<'s> {
         change: Option<Change>,
     ) -> Result<(), Fault> {
         let fact = Fact {
-            seq: self.hot.head.count(),
+            seq: self.hot.head.count() + self.events.len() as u64,
             ts_unix_ms: self.ts_unix_ms,
             event_type,
             payload: &payload,
@@ -46,27 +42,18 @@ impl<'s> Batch<'s> {
             .snapshot
             .apply(&fact)
             .map_err(|error| Fault::History(error.to_string()))?;
-        let draft = Draft {
-            scope: self.scope.clone(),
-            ts_unix_ms: self.ts_unix_ms,
-            event_type,
-            payload,
-        };
-        // The state has taken in an event that the log may never have.
-        self.lost = true;
-        let pending = self
-            .store
-            .append_with(draft, At::Head(self.hot.head), change)?;
-        self.lost = false;
-        self.hot.head = pending.head();
-        self.pending.push(pending);
+        self.events.push((event_type, payload, change));
         Ok(())
     }
 
-    /// The state after the events, unless it has to be read from the log again; and what to wait
-    /// for.
-    pub(crate) fn finish(self) -> (Option<Hot>, Vec<Pending>) {
-        ((!self.lost).then_some(self.hot), self.pending)
+    /// Puts the events on their way; gives the state after them, and what to wait for.
+    pub(crate) fn send(mut self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
+        let at = At::Head(self.hot.head);
+        let pending = store.append_all(self.scope, self.ts_unix_ms, self.events, at)?;
+        if let Some(last) = pending.last() {
+            self.hot.head = last.head();
+        }
+        Ok((self.hot, pending))
     }
 }
 

@@ -8,10 +8,11 @@ mod hold;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use countersign_approval::{Tool, ToolCall};
+use countersign_approval::{Arguments, Tool, ToolCall};
 use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
     Admission, ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running,
+    Wanted,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
@@ -28,6 +29,8 @@ pub struct Gate {
     scope: Scope,
     server: String,
     origin: Origin,
+    /// Whether anybody was asked in this session.
+    has_asked: AtomicBool,
 }
 
 /// Something that a session wants done.
@@ -64,6 +67,8 @@ pub struct Call {
     pub(crate) frame: Frame,
     /// The digest of the tool's definition, as the server shows it.
     pub(crate) definition: Option<Digest>,
+    /// The approval that the client says it is for.
+    pub(crate) approval: Option<ApprovalId>,
     /// Why the tool itself is not to be trusted.
     pub(crate) objection: Option<&'static str>,
     /// Set when the client no longer wants it.
@@ -125,6 +130,7 @@ impl Gate {
             scope,
             server: server.into(),
             origin,
+            has_asked: AtomicBool::new(false),
         }
     }
 
@@ -183,6 +189,18 @@ impl Gate {
             let refused = self.deny(&call, reason);
             return Done::Refused(call.id, refused);
         }
+        if let Some(approval) = call.approval {
+            return match self.engine.approval(approval) {
+                // SECURITY: an approval of another session is none of this one.
+                Ok(Some(standing)) if standing.row.scope == self.scope => {
+                    self.redeem(call, approval)
+                }
+                _ => Done::Refused(call.id, hold::gone()),
+            };
+        }
+        if let Some(approval) = self.approved(&call) {
+            return self.redeem(call, approval);
+        }
         let encode = |args: &Json| splice::with_arguments(&call.frame, args).unwrap_or_default();
         let admission = self.engine.admit(Proposal {
             scope: &self.scope,
@@ -200,10 +218,32 @@ impl Gate {
         match admission {
             Admission::Permit(permit) => self.begin(call, permit),
             Admission::Hold(held) => match hold::asked(&held) {
-                Some(approval) => Done::Held(Box::new(call), approval, hold::refused(&held)),
+                Some(approval) => {
+                    self.has_asked.store(true, Ordering::Release);
+                    Done::Held(Box::new(call), approval, hold::refused(&held))
+                }
                 None => Done::Refused(call.id, hold::refused(&held)),
             },
             Admission::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// What was approved after its client had been told to come back.
+    fn approved(&self, call: &Call) -> Option<ApprovalId> {
+        if !self.has_asked.load(Ordering::Acquire) {
+            return None;
+        }
+        let args = Arguments::new(call.args.clone()).ok()?;
+        let found = self.engine.matching(&self.scope, &self.tool(call), &args);
+        // Whatever fails here fails again where the call is decided.
+        found.ok().flatten()
+    }
+
+    fn tool(&self, call: &Call) -> Tool {
+        Tool {
+            server: Some(self.server.clone()),
+            name: call.tool.clone(),
+            definition: call.definition,
         }
     }
 
@@ -227,16 +267,19 @@ impl Gate {
 
     /// Runs what was approved: the stored arguments, in the frame that waits for their result.
     fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
-        let tool = Tool {
-            server: Some(self.server.clone()),
-            name: call.tool.clone(),
-            definition: call.definition,
-        };
+        let tool = self.tool(&call);
         let encode = |approved: &ToolCall| {
             splice::with_arguments(&call.frame, approved.args.value()).unwrap_or_default()
         };
-        match self.engine.redeem(approval, Some(&tool), &encode) {
+        let args = Arguments::new(call.args.clone()).ok();
+        let wanted = Wanted {
+            tool: Some(&tool),
+            args: args.as_ref(),
+        };
+        match self.engine.redeem(approval, wanted, &encode) {
             Redeemed::Permit(permit) => self.begin(call, permit),
+            Redeemed::Replayed(_) => Done::Refused(call.id, hold::used()),
+            Redeemed::Drifted(drifted) => Done::Refused(call.id, hold::drifted(&drifted)),
             Redeemed::Refused(refusal) => Done::Refused(call.id, hold::over(&refusal)),
             Redeemed::Failed(refusal) => Done::Refused(call.id, refused(&refusal)),
         }

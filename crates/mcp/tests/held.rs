@@ -125,3 +125,57 @@ fn the_server_cannot_answer_for_the_human() {
     assert_eq!(scene.approvals(), [State::Pending]);
     scene.verify();
 }
+
+#[test]
+fn a_client_that_was_told_to_come_back_finds_what_was_decided() {
+    let mut scene = scene();
+    scene.call("1", "deploy", r#"{"n":1}"#);
+    assert_eq!(error(&scene.pass(Duration::from_secs(300))[0]).0, -32001);
+    scene.decide(Decision::Approved);
+    let got = scene.call("2", "deploy", r#"{"n":1}"#);
+    assert!(json(&got[0]).get("result").is_some(), "{got:?}");
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (1, vec![State::Executed])
+    );
+    // It was for once.
+    let again = scene.call("3", "deploy", r#"{"n":1}"#);
+    assert!(
+        again.iter().all(|got| json(got).get("result").is_none()),
+        "{again:?}"
+    );
+    assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+#[test]
+fn an_approval_is_not_for_other_arguments_nor_for_another_session() {
+    let mut scene = scene();
+    scene.call("1", "deploy", r#"{"n":1}"#);
+    let held = scene.pass(Duration::from_secs(300));
+    scene.decide(Decision::Approved);
+    let data = json(&held[0])
+        .get("error")
+        .unwrap()
+        .get("data")
+        .unwrap()
+        .clone();
+    let approval = data.get("approval").unwrap().as_str().unwrap().to_owned();
+    let call = |id: u32, n: u32| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{{"n":{n}}},"_meta":{{"countersign/approval":"{approval}"}}}}}}"#
+        )
+    };
+    let got = scene.send(call(2, 100));
+    assert_eq!(error(&got[0]).1, "ARGUMENT_DRIFT");
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (0, vec![State::Approved])
+    );
+    scene.verify();
+    scene.reconnect();
+    scene.list();
+    let got = scene.send(call(1, 1));
+    assert_eq!(error(&got[0]).1, "APPROVAL_UNKNOWN");
+    assert_eq!(scene.effects, 0);
+}

@@ -5,11 +5,12 @@
 //! came first.
 
 use countersign_approval::audit::Entry;
+use countersign_approval::lease::Charge;
 use countersign_approval::{
     ApprovalId, Envelope, LeaseId, Nonce, PlanHash, Resolved, State, UnixMs, Verified,
 };
 use countersign_event::Scope;
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use crate::reader::stored;
 use crate::{Error, Reader, Stored};
@@ -42,10 +43,7 @@ enum Kind {
         to: State,
     },
     Grant(Grant),
-    Use {
-        lease: LeaseId,
-        amount: u64,
-    },
+    Use(Vec<Charge>),
     Revoke(LeaseId),
 }
 
@@ -132,6 +130,9 @@ pub enum ChangeRefused {
     /// The lease is used up, over or taken back.
     #[error("the lease does not cover another call")]
     LeaseOver,
+    /// There is a lease of this name.
+    #[error("the lease was granted already")]
+    Granted,
 }
 
 impl Change {
@@ -189,9 +190,9 @@ impl Change {
         Self::new(Kind::Grant(grant), vec![entry], now)
     }
 
-    /// One use of a lease.
-    pub fn use_lease(lease: LeaseId, amount: u64, entry: Entry, now: UnixMs) -> Self {
-        Self::new(Kind::Use { lease, amount }, vec![entry], now)
+    /// One use of a lease, and of those that it is a part of: all of them count it, or none does.
+    pub fn use_lease(charges: Vec<Charge>, entries: Vec<Entry>, now: UnixMs) -> Self {
+        Self::new(Kind::Use(charges), entries, now)
     }
 
     /// The end of a lease.
@@ -220,7 +221,14 @@ impl Change {
     ) -> Result<Result<(), ChangeRefused>, Error> {
         let now = self.observe_clock(db)?;
         match &self.kind {
-            Kind::Note | Kind::Grant(_) => Ok(Ok(())),
+            Kind::Note => Ok(Ok(())),
+            Kind::Grant(grant) => {
+                let mut known = db.prepare_cached("SELECT 1 FROM leases WHERE id = ?1")?;
+                Ok(match known.exists([grant.id.to_string()])? {
+                    true => Err(ChangeRefused::Granted),
+                    false => Ok(()),
+                })
+            }
             Kind::Request(request) => request.insert(session, seq, now, db).map(Ok),
             Kind::Vote(id) => Ok(match state(*id, db)? {
                 Some(_) => Ok(()),
@@ -245,16 +253,7 @@ impl Change {
                 ))?;
                 changed_one(changed, *id, db)
             }
-            Kind::Use { lease, amount } => {
-                let amount = i64::try_from(*amount).unwrap_or(i64::MAX);
-                let changed =
-                    db.prepare_cached(USE_LEASE)?
-                        .execute((lease.to_string(), amount, now))?;
-                Ok(match changed {
-                    1 => Ok(()),
-                    _ => Err(ChangeRefused::LeaseOver),
-                })
-            }
+            Kind::Use(charges) => charge(charges, now, db),
             Kind::Revoke(lease) => {
                 let changed = db
                     .prepare_cached(REVOKE_LEASE)?
@@ -344,6 +343,39 @@ fn consume(
     }))
 }
 
+/// Forgets approvals that are over since `before`. What was recorded about them stays in the log and in
+/// the audit, and their nonces stay spent.
+pub(crate) fn prune(before: UnixMs, db: &mut Connection) -> Result<usize, Error> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let before = number(before);
+    transaction.execute(BURY, [before])?;
+    transaction.execute(FORGET_VOTES, [before])?;
+    let forgotten = transaction.execute(FORGET, [before])?;
+    transaction.commit()?;
+    Ok(forgotten)
+}
+
+/// INVARIANT: one conditional statement per lease counts the use, and all of them do or none does.
+fn charge(
+    charges: &[Charge],
+    now: i64,
+    db: &Connection,
+) -> Result<Result<(), ChangeRefused>, Error> {
+    db.execute_batch("SAVEPOINT charge")?;
+    let mut update = db.prepare_cached(USE_LEASE)?;
+    let mut covered = !charges.is_empty();
+    for charge in charges {
+        let amount = signed(charge.amount());
+        covered &= update.execute((charge.lease().to_string(), amount, now))? == 1;
+    }
+    if covered {
+        db.execute_batch("RELEASE charge")?;
+        return Ok(Ok(()));
+    }
+    db.execute_batch("ROLLBACK TO charge; RELEASE charge")?;
+    Ok(Err(ChangeRefused::LeaseOver))
+}
+
 fn changed_one(
     changed: usize,
     id: ApprovalId,
@@ -370,26 +402,32 @@ fn state(id: ApprovalId, db: &Connection) -> Result<Option<State>, Error> {
 impl Reader {
     /// One approval.
     pub fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, Error> {
-        Ok(self.approvals_where("a.id = ?1", &id.to_string())?.pop())
+        Ok(self.approvals_where("a.id = ?1", [id.to_string()])?.pop())
     }
 
     /// The approval with this nonce.
     pub fn approval_by_nonce(&self, nonce: Nonce) -> Result<Option<Approval>, Error> {
         Ok(self
-            .approvals_where("a.nonce = ?1", &nonce.to_string())?
+            .approvals_where("a.nonce = ?1", [nonce.to_string()])?
             .pop())
     }
 
     /// Every approval in a state, oldest first.
     pub fn approvals_in(&self, state: State) -> Result<Vec<Approval>, Error> {
-        self.approvals_where("a.state = ?1", state.as_str())
+        self.approvals_where("a.state = ?1", [state.as_str()])
+    }
+
+    /// Every approval of a session, oldest first.
+    pub fn session_approvals(&self, scope: &Scope) -> Result<Vec<Approval>, Error> {
+        let session = (scope.tenant.as_str(), scope.session.as_str());
+        self.approvals_where("s.tenant_id = ?1 AND s.session_id = ?2", session)
     }
 
     /// The newest approvals of any state, newest first.
     pub fn newest_approvals(&self, count: usize) -> Result<Vec<Approval>, Error> {
         let mut newest = self.approvals_where(
             "a.rowid IN (SELECT rowid FROM approvals ORDER BY issued_unix_ms DESC, rowid DESC LIMIT CAST(?1 AS INTEGER))",
-            &count.to_string(),
+            [count.to_string()],
         )?;
         newest.reverse();
         Ok(newest)
@@ -407,11 +445,30 @@ impl Reader {
         })
     }
 
-    /// Every lease that was not taken back and is not over.
+    /// Every lease of a tenant, oldest first, whatever became of it.
     pub fn leases(&self, tenant: &str) -> Result<Vec<LeaseRow>, Error> {
+        self.leases_where("l.tenant_id = ?1", [tenant])
+    }
+
+    /// Every lease of a session that was not taken back.
+    pub fn session_leases(&self, scope: &Scope) -> Result<Vec<LeaseRow>, Error> {
+        self.leases_where(
+            "l.revoked_unix_ms IS NULL AND e.session =
+             (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_id = ?2)",
+            (scope.tenant.as_str(), scope.session.as_str()),
+        )
+    }
+
+    /// One lease.
+    pub fn lease(&self, id: LeaseId) -> Result<Option<LeaseRow>, Error> {
+        Ok(self.leases_where("l.id = ?1", [id.to_string()])?.pop())
+    }
+
+    fn leases_where(&self, condition: &str, values: impl Params) -> Result<Vec<LeaseRow>, Error> {
         self.with(|db| {
-            let mut statement = db.prepare_cached(LEASES)?;
-            let mut rows = statement.query([tenant])?;
+            let sql = format!("{LEASES} WHERE {condition} ORDER BY l.event");
+            let mut statement = db.prepare_cached(&sql)?;
+            let mut rows = statement.query(values)?;
             let mut leases = Vec::new();
             while let Some(row) = rows.next()? {
                 leases.push(lease(row)?);
@@ -428,11 +485,15 @@ impl Reader {
         })
     }
 
-    fn approvals_where(&self, condition: &str, value: &str) -> Result<Vec<Approval>, Error> {
+    fn approvals_where(
+        &self,
+        condition: &str,
+        values: impl Params,
+    ) -> Result<Vec<Approval>, Error> {
         self.with(|db| {
             let sql = format!("{SELECT} WHERE {condition} ORDER BY a.issued_unix_ms, a.rowid");
             let mut statement = db.prepare_cached(&sql)?;
-            let mut rows = statement.query([value])?;
+            let mut rows = statement.query(values)?;
             let mut approvals = Vec::new();
             while let Some(row) = rows.next()? {
                 approvals.push(approval(row)?);
@@ -521,7 +582,23 @@ const REVOKE_LEASE: &str =
     "UPDATE leases SET revoked_unix_ms = ?2 WHERE id = ?1 AND revoked_unix_ms IS NULL";
 const LEASES: &str =
     "SELECT e.id, e.line, e.sealed, l.id, l.tenant_id, l.max_uses, l.uses, l.max_spent,
-    l.spent, l.ends_unix_ms, l.revoked_unix_ms FROM leases l JOIN events e ON e.id = l.event
-    WHERE l.tenant_id = ?1 ORDER BY l.event";
+    l.spent, l.ends_unix_ms, l.revoked_unix_ms FROM leases l JOIN events e ON e.id = l.event";
 const OBSERVE: &str = "UPDATE clock SET latest_unix_ms = max(latest_unix_ms, ?1) WHERE id = 1
     RETURNING latest_unix_ms";
+/// What is over, and since when.
+macro_rules! over {
+    () => {
+        "state NOT IN ('pending', 'approved', 'consumed', 'started')
+         AND coalesce(settled_unix_ms, decided_unix_ms, issued_unix_ms) <= ?1"
+    };
+}
+const BURY: &str = concat!(
+    "INSERT OR IGNORE INTO spent_nonces (nonce) SELECT nonce FROM approvals WHERE ",
+    over!()
+);
+const FORGET_VOTES: &str = concat!(
+    "DELETE FROM approval_votes WHERE approval IN (SELECT id FROM approvals WHERE ",
+    over!(),
+    ")"
+);
+const FORGET: &str = concat!("DELETE FROM approvals WHERE ", over!());

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
+use countersign_approval::UnixMs;
 use countersign_event::{EventType, Head, Payload, Refs, Scope, Sealed};
+use countersign_vault::SealedPayload;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -108,17 +110,35 @@ impl Store {
         at: At,
         change: Option<Change>,
     ) -> Result<Pending, Error> {
-        self.observe(Step::Admitted);
         let Draft {
             scope,
             ts_unix_ms,
             event_type,
             payload,
         } = draft;
-        let lane = self.lane(&scope)?;
+        let event = (event_type, payload, change);
+        let mut pending = self.append_all(&scope, ts_unix_ms, vec![event], at)?;
+        pending.pop().ok_or(Error::Stopped)
+    }
+
+    /// Puts events of one session on their way that belong together: one transaction writes them, so
+    /// no crash and no other process comes between. Where a change is refused, its event and those
+    /// after it are not recorded; those before it are.
+    pub fn append_all(
+        &self,
+        scope: &Scope,
+        ts_unix_ms: u64,
+        events: Vec<(EventType, Payload, Option<Change>)>,
+        at: At,
+    ) -> Result<Vec<Pending>, Error> {
+        self.observe(Step::Admitted);
+        let lane = self.lane(scope)?;
         // Encrypting takes time, so it happens outside the lock.
         let key = Arc::clone(&self.state_at(at, &lane)?.key);
-        let payload = key.seal(payload, &scope)?;
+        let mut sealed = Vec::with_capacity(events.len());
+        for (event_type, payload, change) in events {
+            sealed.push((event_type, key.seal(payload, scope)?, change));
+        }
 
         let mut state = self.state_at(at, &lane)?;
         if *key != *state.key {
@@ -129,36 +149,54 @@ impl Store {
             }
             .into());
         }
-        let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, &scope, &state.head)?;
-        self.admit(event_type, payload.body.refs(), &lane, &mut state)?;
+        let (mut jobs, mut pending) = (Vec::new(), Vec::new());
+        for (event_type, payload, change) in sealed {
+            let next = self.place(event_type, ts_unix_ms, payload, change, &lane, &mut state);
+            // What came before it in the group is not sent, but the lane has taken it in.
+            let (job, answer) = next.inspect_err(|_| lane.mark_stale())?;
+            state.head = answer.head;
+            jobs.push(job);
+            pending.push(answer);
+        }
         self.observe(Step::Sealed);
+        if let Err(error) = self.send(Command::Append(jobs)) {
+            lane.mark_stale();
+            return Err(error);
+        }
+        drop(state);
+        self.observe(Step::Queued);
+        Ok(pending)
+    }
 
+    /// Gives an event its place after the lane's head.
+    fn place(
+        &self,
+        event_type: EventType,
+        ts_unix_ms: u64,
+        payload: SealedPayload,
+        change: Option<Change>,
+        lane: &Arc<Lane>,
+        state: &mut State,
+    ) -> Result<(Job, Pending), Error> {
+        let scope = &lane.scope;
+        let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, scope, &state.head)?;
+        self.admit(event_type, payload.body.refs(), lane, state)?;
         let head = sealed.head();
         let wrapped = lane
             .row()
             .is_none()
             .then(|| state.wrapped.clone())
             .flatten();
-        let (reply, pending) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let job = Job {
-            lane: Arc::clone(&lane),
+            lane: Arc::clone(lane),
             sealed,
             ciphertext: payload.ciphertext,
             change: change.map(Box::new),
             wrapped,
             reply,
         };
-        if let Err(error) = self.send(Command::Append(job)) {
-            lane.mark_stale();
-            return Err(error);
-        }
-        state.head = head;
-        drop(state);
-        self.observe(Step::Queued);
-        Ok(Pending {
-            answer: pending,
-            head,
-        })
+        Ok((job, Pending { answer, head }))
     }
 
     /// Appends after whatever is the last event, and waits until it is durable. When another
@@ -195,6 +233,11 @@ impl Store {
         let erasure = self.exclusive(move |db| crate::session::erase(&target, now_unix_ms, db));
         self.lanes().remove(scope);
         erasure
+    }
+
+    /// Forgets approvals that are over since `before`; their nonces stay spent. Returns how many.
+    pub fn prune_approvals(&self, before: UnixMs) -> Result<usize, Error> {
+        self.exclusive(move |db| crate::approval::prune(before, db))
     }
 
     /// Runs something on the writing connection, between two transactions.

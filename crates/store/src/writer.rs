@@ -45,7 +45,8 @@ impl Recorded {
 
 /// What the writer is asked to do.
 pub(crate) enum Command {
-    Append(Job),
+    /// Events that go into one transaction.
+    Append(Vec<Job>),
     /// Something rare that needs the writing connection for itself.
     Exclusive(Box<dyn FnOnce(&mut Connection) + Send>),
 }
@@ -137,14 +138,13 @@ impl Writer {
     }
 
     /// Everything that waits, up to a limit; no event waits for others to come.
-    fn drain(&self, first: Job) -> (Vec<Job>, Option<Command>) {
-        let mut bytes = first.len();
-        let mut batch = vec![first];
+    fn drain(&self, mut batch: Vec<Job>) -> (Vec<Job>, Option<Command>) {
+        let mut bytes: usize = batch.iter().map(Job::len).sum();
         while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
             match self.commands.try_recv() {
-                Ok(Command::Append(job)) => {
-                    bytes += job.len();
-                    batch.push(job);
+                Ok(Command::Append(jobs)) => {
+                    bytes += jobs.iter().map(Job::len).sum::<usize>();
+                    batch.extend(jobs);
                 }
                 Ok(other) => return (batch, Some(other)),
                 Err(_) => break,

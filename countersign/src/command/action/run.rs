@@ -8,7 +8,7 @@ use countersign_approval::{ApprovalId, Arguments, State, Tool};
 use countersign_canon::{Digest, Json};
 use countersign_engine::{
     Admission, ApprovalTimes, Engine, Hold, Origin, Outcome, Permit, PolicyFiles, Proposal,
-    Redeemed, SystemClock,
+    Redeemed, SystemClock, Wanted,
 };
 
 use super::files::files;
@@ -102,7 +102,9 @@ impl Run {
             decide_within_ms: Some(self.decide_within_ms()?),
             ..ApprovalTimes::default()
         };
-        let engine = Engine::new(self.data.store()?, policies, SystemClock).with_times(times);
+        let engine = Engine::new(self.data.store()?, policies, SystemClock)
+            .with_times(times)
+            .map_err(|error| Failure::new(Code::Moment, error.to_string()))?;
         let permit = match self.approval {
             Some(id) => self.redeem(id, patience, &engine)?,
             None => self.admit(patience, &engine, format)?,
@@ -300,7 +302,11 @@ impl Run {
 
 fn take(id: ApprovalId, tool: &Tool, engine: &Engine) -> Result<Allowed, Failure> {
     let encode = |call: &countersign_approval::ToolCall| call.args.canonical().to_vec();
-    match engine.redeem(id, Some(tool), &encode) {
+    let wanted = Wanted {
+        tool: Some(tool),
+        args: None,
+    };
+    match engine.redeem(id, wanted, &encode) {
         Redeemed::Permit(permit) => {
             let bytes = permit.rewritten().map(<[u8]>::to_vec);
             let bytes = bytes.ok_or_else(|| Failure::new(Code::Damaged, "no stored bytes"))?;
@@ -309,6 +315,18 @@ fn take(id: ApprovalId, tool: &Tool, engine: &Engine) -> Result<Allowed, Failure
         Redeemed::Refused(refusal) => Err(Failure::new(
             Code::Approval,
             format!("{}: {refusal}", refusal.code()),
+        )),
+        Redeemed::Replayed(replay) => Err(Failure::new(
+            Code::Approval,
+            format!(
+                "replayed: the approval was used already; it is `{}`",
+                replay.state
+            ),
+        )),
+        // Nothing was wanted beside what is stored.
+        Redeemed::Drifted(drifted) => Err(Failure::new(
+            Code::Approval,
+            format!("context_drift: {} was denied", drifted.action),
         )),
         Redeemed::Failed(refusal) => Err(refusal.into()),
     }

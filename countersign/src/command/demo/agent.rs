@@ -67,14 +67,23 @@ impl Agent {
 
     /// Calls a tool and waits for what comes back.
     pub(super) fn call(&mut self, tool: &str, args: Json) -> Result<Answer, Failure> {
-        self.begin(tool, args)?;
+        self.begin(tool, args, None)?;
         self.finish()
     }
 
-    /// Calls a tool; [`Agent::finish`] waits.
-    pub(super) fn begin(&mut self, tool: &str, args: Json) -> Result<(), Failure> {
-        let params = Json::object([("name", Json::from(tool)), ("arguments", args)]);
-        self.ask("tools/call", params)
+    /// Calls a tool, on an approval if it is told one; [`Agent::finish`] waits.
+    pub(super) fn begin(
+        &mut self,
+        tool: &str,
+        args: Json,
+        approval: Option<&str>,
+    ) -> Result<(), Failure> {
+        let mut params = vec![("name", Json::from(tool)), ("arguments", args)];
+        params.extend(approval.map(|approval| {
+            let meta = Json::object([("countersign/approval", Json::from(approval))]);
+            ("_meta", meta)
+        }));
+        self.ask("tools/call", Json::object(params))
     }
 
     pub(super) fn finish(&mut self) -> Result<Answer, Failure> {

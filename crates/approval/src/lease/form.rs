@@ -79,6 +79,11 @@ impl SignedLease {
         }
     }
 
+    /// What it says, if its signature holds.
+    pub const fn claims(&self) -> &Lease {
+        &self.lease
+    }
+
     /// The key it claims to be signed with.
     pub const fn key_id(&self) -> KeyId {
         self.key

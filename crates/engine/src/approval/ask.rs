@@ -36,6 +36,10 @@ pub(crate) struct Question<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) times: ApprovalTimes,
     pub(crate) now: UnixMs,
+    /// The denied action that this one takes up again.
+    pub(crate) parent_action: Option<ActionId>,
+    /// The request that was edited to make this one.
+    pub(crate) supersedes: Option<ApprovalId>,
 }
 
 /// Makes the envelope of an action that needs a human.
@@ -58,8 +62,8 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
         clocks,
         quorum,
         lineage: question.proposal.origin.lineage.clone(),
-        parent_action: None,
-        supersedes: None,
+        parent_action: question.parent_action,
+        supersedes: question.supersedes,
         agent_says: None,
     })
     .map_err(plan_error)?;
@@ -75,10 +79,7 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
 
 fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
     let proposal = question.proposal;
-    let work_item = match &proposal.origin.work_item {
-        Some(work_item) => work_item.clone(),
-        None => WorkItemId::new(proposal.scope.session.as_str()).map_err(plan_error)?,
-    };
+    let work_item = work_item(proposal)?;
     let scope = Scope {
         chain: proposal.scope.clone(),
         work_item,
@@ -95,6 +96,13 @@ fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
     };
     let seen = fingerprints(proposal.preconditions.iter());
     Plan::new(scope, vec![call], question.policies.digest(), seen).map_err(plan_error)
+}
+
+pub(crate) fn work_item(proposal: &Proposal<'_>) -> Result<WorkItemId, Unaskable> {
+    match &proposal.origin.work_item {
+        Some(work_item) => Ok(work_item.clone()),
+        None => WorkItemId::new(proposal.scope.session.as_str()).map_err(plan_error),
+    }
 }
 
 pub(crate) fn tool(proposal: &Proposal<'_>) -> Tool {
@@ -115,7 +123,7 @@ pub(crate) fn class(judgement: &Judgement) -> Class {
 }
 
 /// Content from outside that steers the agent counts most.
-fn trust(question: &Question<'_>) -> Trust {
+pub(crate) fn trust(question: &Question<'_>) -> Trust {
     let manifest = question.policies.capability().manifest();
     let trusted = |tool: &str| {
         manifest
@@ -145,7 +153,7 @@ fn requested(proposal: &Proposal<'_>, envelope: &Envelope) -> Payload {
     })
 }
 
-fn random() -> Result<[u8; 16], Unaskable> {
+pub(crate) fn random() -> Result<[u8; 16], Unaskable> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Unaskable::Randomness)?;
     Ok(bytes)

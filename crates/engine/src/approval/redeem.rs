@@ -1,11 +1,14 @@
 //! The one use of an approval.
 
-use countersign_approval::{Granted, Refusal, Resolved, ToolCall, Verified, verify_execution};
+use countersign_approval::{
+    ApprovalMode, Granted, Refusal, Resolved, ToolCall, Verified, verify_execution,
+};
 use countersign_event::payload::ToolCallAllowed;
 use std::time::Duration;
 
 use super::vote::{ATTEMPTS, is_race};
 use super::*;
+use crate::admission::Grounds;
 use crate::{Engine, Permit};
 
 /// What asking for the use of an approval gives.
@@ -14,25 +17,38 @@ use crate::{Engine, Permit};
 pub enum Redeemed {
     /// The action may run, once, with these bytes.
     Permit(Permit),
+    /// It was used already, and this is what came of it. Nothing runs again.
+    Replayed(Box<Replay>),
+    /// The agent wants something else than what was approved. The approval stays unused.
+    Drifted(Drifted),
     /// It may not, and this is why.
     Refused(Refusal),
     /// Something failed; nothing may run.
     Failed(crate::Refusal),
 }
 
+/// What the agent would run now, as far as the door knows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// The tool that would be reached.
+    pub tool: Option<&'a Tool>,
+    /// The arguments that it would be called with.
+    pub args: Option<&'a Arguments>,
+}
+
 impl Engine {
     /// Takes the one use of an approval: checks everything again, consumes it, and permits the bytes
-    /// that `encode` makes of the *stored* arguments. `tool` is the tool that would be reached now.
+    /// that `encode` makes of the *stored* arguments.
     pub fn redeem(
         &self,
         id: ApprovalId,
-        tool: Option<&Tool>,
+        wanted: Wanted<'_>,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
     ) -> Redeemed {
         let mut overtaken = 0;
         for _ in 0..ATTEMPTS {
-            match self.try_redeem(id, tool, encode) {
-                Ok(permit) => return Redeemed::Permit(permit),
+            match self.try_redeem(id, wanted, encode) {
+                Ok(redeemed) => return redeemed,
                 Err(Fault::Store(error)) if is_race(&error) => {}
                 // Another use is on its way to the disk: what became of it can be read soon.
                 Err(Fault::Store(error)) if is_misplaced(&error) && overtaken < PATIENCE => {
@@ -40,8 +56,9 @@ impl Engine {
                     std::thread::sleep(Duration::from_millis(overtaken));
                 }
                 Err(Fault::Store(error)) if is_misplaced(&error) => {
-                    return Redeemed::Refused(Refusal::Replayed(State::Consumed));
+                    return self.replayed(id, State::Consumed);
                 }
+                Err(Fault::Approval(Refusal::Replayed(state))) => return self.replayed(id, state),
                 Err(Fault::Approval(refusal)) => return Redeemed::Refused(refusal),
                 Err(fault) => return Redeemed::Failed(fault.into()),
             }
@@ -52,15 +69,22 @@ impl Engine {
     fn try_redeem(
         &self,
         id: ApprovalId,
-        tool: Option<&Tool>,
+        wanted: Wanted<'_>,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
-    ) -> Result<Permit, Fault> {
+    ) -> Result<Redeemed, Fault> {
         let row = self.store().reader().approval(id)?;
         let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
         let standing = standing(row, self.store().reader())?;
         let now = self.now()?;
-        match self.executable(tool, &standing, now) {
-            Ok(verified) => self.consume(verified, encode, &standing, now),
+        if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
+            return self
+                .deny_drift(drift, &standing, now)
+                .map(Redeemed::Drifted);
+        }
+        match self.executable(wanted.tool, &standing, now) {
+            Ok(verified) => self
+                .consume(verified, encode, &standing, now)
+                .map(Redeemed::Permit),
             Err(Fault::Approval(refusal)) => {
                 let mut entry = Entry::new(now, refusal.outcome());
                 entry.about = Some(About::envelope(&standing.envelope));
@@ -181,10 +205,11 @@ impl Engine {
                 .unwrap_or_default(),
             warning: None,
             decision,
-            approval: Some(Box::new(Used {
+            grounds: Some(Box::new(Grounds::Approval(Used {
                 id: envelope.id(),
                 about: About::envelope(envelope),
-            })),
+                mode: envelope.mode(),
+            }))),
         })
     }
 }
@@ -202,6 +227,7 @@ const PATIENCE: u64 = 40;
 pub(crate) struct Used {
     pub(crate) id: ApprovalId,
     pub(crate) about: About,
+    pub(crate) mode: ApprovalMode,
 }
 
 /// A step of an approval, to be taken with an event of its action.

@@ -1,7 +1,7 @@
 //! Calls that wait for a human.
 
 use countersign_approval::State;
-use countersign_engine::{ApprovalId, Hold, Standing};
+use countersign_engine::{ApprovalId, Drifted, Hold, Standing};
 
 use crate::reply::{HELD, Refused};
 
@@ -96,6 +96,26 @@ pub(super) fn over(refusal: &countersign_approval::Refusal) -> Refused {
     Refused::denied(
         refusal.code(),
         format!("not run: {refusal}; ask the operator, do not retry"),
+    )
+}
+
+/// The one use was taken before.
+pub(super) fn used() -> Refused {
+    Refused::denied(
+        "APPROVAL_USED",
+        "this approval was used already; ask for a new one",
+    )
+}
+
+/// What would run is not what was approved.
+pub(super) fn drifted(drifted: &Drifted) -> Refused {
+    Refused::denied(
+        "ARGUMENT_DRIFT",
+        format!(
+            "not run: approved were the arguments {}, and these are {}; make the call that was \
+             approved, or ask for this one",
+            drifted.drift.approved_args_digest, drifted.drift.observed_args_digest
+        ),
     )
 }
 

@@ -39,12 +39,29 @@ impl Session {
                 return vec![self.complain("client_call_refused", message, then)];
             }
         };
+        let approval = frame.member(params.meta, APPROVAL);
+        let approval = approval.map(|span| frame.text(Some(span)).and_then(|it| it.parse().ok()));
+        let approval = match approval {
+            // FAIL-CLOSED: what is not an approval is not left out.
+            Some(None) => {
+                let refused = Refused::denied("APPROVAL_UNKNOWN", "refused: no such approval")
+                    .with_code(INVALID_PARAMS);
+                let then = Delivery {
+                    to_client: Some(refused.to_error(Some(&id))),
+                    ..Delivery::default()
+                };
+                let message = "not the id of an approval".to_owned();
+                return vec![self.complain("client_call_refused", message, then)];
+            }
+            approval => approval.flatten(),
+        };
         let call = Call {
             id: id.clone(),
             tool,
             args,
             frame,
             definition: None,
+            approval,
             objection: None,
             cancelled: Arc::new(AtomicBool::new(false)),
         };
@@ -205,3 +222,5 @@ pub(super) fn failed(code: &str) -> Outcome {
 }
 
 const LONGEST_NAME: usize = 1024;
+/// Where a client says which approval a call is for.
+const APPROVAL: &str = "countersign/approval";

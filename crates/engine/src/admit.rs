@@ -1,0 +1,206 @@
+//! Admitting actions: judging them, and asking people about those that are held.
+
+use countersign_canon::Json;
+use countersign_event::EventType;
+use countersign_event::payload::{ErrorRaised, Payload};
+use countersign_policy::Policies;
+use countersign_policy::capability::Judgement;
+use countersign_store::Recorded;
+
+use crate::approval::{Asked, Question, ask};
+use crate::decide::{Decided, decide};
+use crate::engine::MAX_ATTEMPTS;
+use crate::hot::{Hot, lock};
+use crate::lease::Covered;
+use crate::record::{Batch, durable};
+use crate::refusal::Fault;
+use crate::{Admission, Engine, Preview, Proposal, Refusal, Unaskable};
+
+/// What becomes of an action that needs a human.
+enum Way {
+    /// A lease covers it.
+    Lease(Covered),
+    /// Somebody is asked.
+    Ask(Result<Box<Asked>, Unaskable>),
+}
+
+impl Engine {
+    /// Decides an action. Whatever comes back is recorded durably first; where recording is what
+    /// failed, a refusal comes back.
+    pub fn admit(&self, proposal: Proposal<'_>) -> Admission {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.try_admit(&proposal) {
+                Err(Fault::Store(error)) if error.is_retryable() => {}
+                Ok(admission) => return admission,
+                Err(fault) => return Admission::Refusal(fault.into()),
+            }
+        }
+        let gone = Fault::History("other processes write this session too fast".to_owned());
+        Admission::Refusal(gone.into())
+    }
+
+    /// What would be decided about an action now. Nothing is recorded and nothing may run.
+    pub fn preview(&self, proposal: &Proposal<'_>) -> Result<Preview, Refusal> {
+        let policies = self.policies();
+        let now = self.clock.now_unix_ms().map_err(Fault::from)?;
+        let slot = self.sessions.slot(proposal.scope);
+        let mut guard = lock(&slot);
+        let hot = self.hot(&mut guard, proposal.scope)?;
+        let decided = decide(proposal, &hot, now, &policies);
+        *guard = Some(hot);
+        Ok(decided.map(Decided::preview)?)
+    }
+
+    fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
+        let policies = self.policies();
+        let now = self.clock.now_unix_ms()?;
+        let slot = self.sessions.slot(proposal.scope);
+        // The session is locked while its chain needs it: to decide from its state and to put the
+        // events on their way. Nobody waits for the disk under the lock.
+        let mut guard = lock(&slot);
+        let hot = self.hot(&mut guard, proposal.scope)?;
+        let (mut decided, way) = match self.judge(proposal, &hot, now, &policies) {
+            Ok(judged) => judged,
+            Err(fault) => {
+                *guard = Some(hot);
+                return Err(fault);
+            }
+        };
+        let mut batch = Batch::new(proposal.scope, now, hot);
+        for (event_type, payload) in decided.take_events() {
+            batch.push(event_type, payload, None)?;
+        }
+        let mut leased = false;
+        match way {
+            None => {}
+            Some(Way::Lease(covered)) => {
+                let (lease, payload, change) = covered.into_use(proposal);
+                batch.push(EventType::ToolCallAllowed, payload, Some(change))?;
+                decided.leased(lease, policies.capability().constraints());
+                leased = true;
+            }
+            Some(Way::Ask(asked)) => push_question(asked, &mut decided, &mut batch)?,
+        }
+        let (hot, pending) = batch.send(self.store())?;
+        *guard = Some(hot);
+        drop(guard);
+        match durable(pending).inspect_err(|_| *lock(&slot) = None) {
+            // Others were faster, or it was taken back a moment ago: now people are asked.
+            Err(Fault::Store(error)) if leased && is_lease_over(&error) => {
+                self.ask_instead(proposal, decided, &policies)
+            }
+            recorded => Ok(decided.answer(proposal, recorded?)),
+        }
+    }
+
+    fn judge(
+        &self,
+        proposal: &Proposal<'_>,
+        hot: &Hot,
+        now: u64,
+        policies: &Policies,
+    ) -> Result<(Decided, Option<Way>), Fault> {
+        let decided = decide(proposal, hot, now, policies)?;
+        let Some(judgement) = decided.held() else {
+            return Ok((decided, None));
+        };
+        let question = self.question(proposal, judgement, hot, policies)?;
+        let way = match self.covered(&question)? {
+            Some(covered) => Way::Lease(covered),
+            None => Way::Ask(ask(&question).map(Box::new)),
+        };
+        Ok((decided, Some(way)))
+    }
+
+    /// Asks about a call that is proposed and judged already, and that no lease covers after all.
+    fn ask_instead(
+        &self,
+        proposal: &Proposal<'_>,
+        mut decided: Decided,
+        policies: &Policies,
+    ) -> Result<Admission, Fault> {
+        decided.not_leased();
+        for _ in 0..MAX_ATTEMPTS {
+            match self.try_ask(proposal, &mut decided, policies) {
+                Err(Fault::Store(error)) if error.is_retryable() => {}
+                recorded => return Ok(decided.answer(proposal, recorded?)),
+            }
+        }
+        let problem = "other processes write this session too fast";
+        Err(Fault::History(problem.to_owned()))
+    }
+
+    fn try_ask(
+        &self,
+        proposal: &Proposal<'_>,
+        decided: &mut Decided,
+        policies: &Policies,
+    ) -> Result<Recorded, Fault> {
+        let slot = self.sessions.slot(proposal.scope);
+        let mut guard = lock(&slot);
+        let hot = self.hot(&mut guard, proposal.scope)?;
+        let now = self.clock.now_unix_ms()?;
+        let question = self.question(proposal, decided.judgement(), &hot, policies)?;
+        let asked = ask(&question).map(Box::new);
+        let mut batch = Batch::new(proposal.scope, now, hot);
+        if let Err(unaskable) = &asked {
+            // The answer needs something durable to point to.
+            let error = ErrorRaised {
+                call_id: Some(proposal.call_id.clone()),
+                code: Some("approval_unavailable".to_owned()),
+                message: Some(Json::from(unaskable.to_string())),
+                ..ErrorRaised::default()
+            };
+            batch.push(EventType::ErrorRaised, Payload::ErrorRaised(error), None)?;
+        }
+        push_question(asked, decided, &mut batch)?;
+        let (hot, pending) = batch.send(self.store())?;
+        *guard = Some(hot);
+        drop(guard);
+        durable(pending).inspect_err(|_| *lock(&slot) = None)
+    }
+
+    /// What people are asked about an action that is held.
+    pub(crate) fn question<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        judgement: &'a Judgement,
+        hot: &'a Hot,
+        policies: &'a Policies,
+    ) -> Result<Question<'a>, Fault> {
+        Ok(Question {
+            proposal,
+            judgement,
+            hot,
+            policies,
+            folder: self.store().folder().path(),
+            times: self.times(),
+            now: self.now()?,
+            parent_action: self.drifted_action(proposal)?,
+            supersedes: None,
+        })
+    }
+}
+
+fn push_question(
+    asked: Result<Box<Asked>, Unaskable>,
+    decided: &mut Decided,
+    batch: &mut Batch<'_>,
+) -> Result<(), Fault> {
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(unaskable) => {
+            decided.asked(Err(unaskable));
+            return Ok(());
+        }
+    };
+    let kind = EventType::ApprovalRequested;
+    batch.push(kind, asked.payload, Some(asked.change))?;
+    decided.asked(Ok(Box::new(asked.envelope)));
+    Ok(())
+}
+
+fn is_lease_over(error: &countersign_store::Error) -> bool {
+    let over = countersign_store::ChangeRefused::LeaseOver;
+    matches!(error.root(), countersign_store::Error::Approval(refused) if *refused == over)
+}

@@ -1,0 +1,17 @@
+//! Approvals end to end on a real store: asking, deciding, leases, the one use, crashes, time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod changes;
+#[cfg(unix)]
+mod children;
+mod leases;
+mod life;
+#[cfg(unix)]
+mod processes;
+mod scene;
