@@ -98,7 +98,7 @@ impl Sender {
     /// Puts a notice on its way. Never waits: where the queue is full, the notice is lost and counted.
     pub fn notify(&self, notice: Notice) {
         let queue = self.queue.as_ref();
-        if !queue.is_some_and(|queue| queue.try_send(notice).is_ok()) {
+        if queue.is_none_or(|queue| queue.try_send(notice).is_err()) {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
