@@ -34,9 +34,11 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "benches",
         &[
-            "canon", "engine", "event", "policy", "session", "store", "vault", "verify",
+            "approval", "canon", "engine", "event", "policy", "session", "store", "vault",
+            "verify",
         ],
     ),
+    ("notify", &["canon"]),
     (
         "countersign",
         &[

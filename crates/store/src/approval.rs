@@ -12,8 +12,9 @@ use countersign_approval::{
 use countersign_event::Scope;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, TransactionBehavior};
 
+use crate::lease::charge;
 use crate::reader::stored;
-use crate::{Error, Reader, Stored};
+use crate::{Error, Grant, Reader, Stored};
 
 /// A change of an approval or a lease, with what the audit says about it.
 #[derive(Debug)]
@@ -55,21 +56,6 @@ struct Request {
     decide_by: Option<UnixMs>,
 }
 
-/// A lease as the store counts it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
-    /// Its name.
-    pub id: LeaseId,
-    /// Whose it is.
-    pub tenant: String,
-    /// How often it covers a call.
-    pub max_uses: u64,
-    /// How much it may spend in all.
-    pub max_spent: Option<u64>,
-    /// When it ends.
-    pub ends: UnixMs,
-}
-
 /// An approval as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
@@ -95,21 +81,6 @@ pub struct Approval {
     pub ends: Option<UnixMs>,
     /// The process that took its one use.
     pub owner: Option<String>,
-}
-
-/// A lease as it is stored.
-#[derive(Clone, PartialEq, Eq)]
-pub struct LeaseRow {
-    /// What was granted.
-    pub grant: Grant,
-    /// The event that granted it.
-    pub event: Stored,
-    /// How often it was used.
-    pub uses: u64,
-    /// How much it has spent.
-    pub spent: u64,
-    /// When it was taken back.
-    pub revoked: Option<UnixMs>,
 }
 
 /// Why a change was not made. Its event was not recorded either.
@@ -355,27 +326,6 @@ pub(crate) fn prune(before: UnixMs, db: &mut Connection) -> Result<usize, Error>
     Ok(forgotten)
 }
 
-/// INVARIANT: one conditional statement per lease counts the use, and all of them do or none does.
-fn charge(
-    charges: &[Charge],
-    now: i64,
-    db: &Connection,
-) -> Result<Result<(), ChangeRefused>, Error> {
-    db.execute_batch("SAVEPOINT charge")?;
-    let mut update = db.prepare_cached(USE_LEASE)?;
-    let mut covered = !charges.is_empty();
-    for charge in charges {
-        let amount = signed(charge.amount());
-        covered &= update.execute((charge.lease().to_string(), amount, now))? == 1;
-    }
-    if covered {
-        db.execute_batch("RELEASE charge")?;
-        return Ok(Ok(()));
-    }
-    db.execute_batch("ROLLBACK TO charge; RELEASE charge")?;
-    Ok(Err(ChangeRefused::LeaseOver))
-}
-
 fn changed_one(
     changed: usize,
     id: ApprovalId,
@@ -445,38 +395,6 @@ impl Reader {
         })
     }
 
-    /// Every lease of a tenant, oldest first, whatever became of it.
-    pub fn leases(&self, tenant: &str) -> Result<Vec<LeaseRow>, Error> {
-        self.leases_where("l.tenant_id = ?1", [tenant])
-    }
-
-    /// Every lease of a session that was not taken back.
-    pub fn session_leases(&self, scope: &Scope) -> Result<Vec<LeaseRow>, Error> {
-        self.leases_where(
-            "l.revoked_unix_ms IS NULL AND e.session =
-             (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_id = ?2)",
-            (scope.tenant.as_str(), scope.session.as_str()),
-        )
-    }
-
-    /// One lease.
-    pub fn lease(&self, id: LeaseId) -> Result<Option<LeaseRow>, Error> {
-        Ok(self.leases_where("l.id = ?1", [id.to_string()])?.pop())
-    }
-
-    fn leases_where(&self, condition: &str, values: impl Params) -> Result<Vec<LeaseRow>, Error> {
-        self.with(|db| {
-            let sql = format!("{LEASES} WHERE {condition} ORDER BY l.event");
-            let mut statement = db.prepare_cached(&sql)?;
-            let mut rows = statement.query(values)?;
-            let mut leases = Vec::new();
-            while let Some(row) = rows.next()? {
-                leases.push(lease(row)?);
-            }
-            Ok(leases)
-        })
-    }
-
     /// The latest time that was ever seen.
     pub fn latest_time(&self) -> Result<UnixMs, Error> {
         self.with(|db| {
@@ -521,43 +439,21 @@ fn approval(row: &Row<'_>) -> Result<Approval, Error> {
     })
 }
 
-fn lease(row: &Row<'_>) -> Result<LeaseRow, Error> {
-    let count = |column: usize| {
-        row.get::<_, i64>(column)
-            .map(|count| u64::try_from(count).unwrap_or_default())
-    };
-    Ok(LeaseRow {
-        grant: Grant {
-            id: parsed(&row.get::<_, String>(3)?)?,
-            tenant: row.get(4)?,
-            max_uses: count(5)?,
-            max_spent: row
-                .get::<_, Option<i64>>(7)?
-                .map(|most| u64::try_from(most).unwrap_or_default()),
-            ends: time(row.get(9)?),
-        },
-        event: stored(row)?,
-        uses: count(6)?,
-        spent: count(8)?,
-        revoked: row.get::<_, Option<i64>>(10)?.map(time),
-    })
-}
-
 /// FAIL-CLOSED: a row that this program did not write is damage, not an approval.
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Error> {
+pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Error> {
     text.parse()
         .map_err(|error| Error::damaged(0, format!("a stored approval: {error}")))
 }
 
-fn number(time: UnixMs) -> i64 {
+pub(crate) fn number(time: UnixMs) -> i64 {
     signed(time.get())
 }
 
-fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn time(ms: i64) -> UnixMs {
+pub(crate) fn time(ms: i64) -> UnixMs {
     UnixMs::new(u64::try_from(ms).unwrap_or_default())
 }
 
@@ -575,14 +471,8 @@ const MOVE: &str =
     "UPDATE approvals SET state = ?3, settled_unix_ms = ?4 WHERE id = ?1 AND state = ?2";
 const GRANT: &str = "INSERT INTO leases (id, event, tenant_id, max_uses, uses, max_spent, spent,
     ends_unix_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, ?6)";
-const USE_LEASE: &str = "UPDATE leases SET uses = uses + 1, spent = spent + ?2
-    WHERE id = ?1 AND revoked_unix_ms IS NULL AND ends_unix_ms > ?3 AND uses < max_uses
-    AND (max_spent IS NULL OR ?2 <= max_spent - spent)";
 const REVOKE_LEASE: &str =
     "UPDATE leases SET revoked_unix_ms = ?2 WHERE id = ?1 AND revoked_unix_ms IS NULL";
-const LEASES: &str =
-    "SELECT e.id, e.line, e.sealed, l.id, l.tenant_id, l.max_uses, l.uses, l.max_spent,
-    l.spent, l.ends_unix_ms, l.revoked_unix_ms FROM leases l JOIN events e ON e.id = l.event";
 const OBSERVE: &str = "UPDATE clock SET latest_unix_ms = max(latest_unix_ms, ?1) WHERE id = 1
     RETURNING latest_unix_ms";
 /// What is over, and since when.
