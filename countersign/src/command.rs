@@ -1,6 +1,7 @@
 //! One module a command.
 
 pub(crate) mod canon;
+pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod keys;
