@@ -86,7 +86,7 @@ codes! {
     ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
     NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
     Unconfirmed = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
-    Undo = "C0824", Failed, "compare the file with its backup, then move the backup back by hand, or take what stands before `--` out of the servers' args and put the word behind it back as command";
+    Undo = "C0824", Failed, "`--undo --server NAME` takes one server back out and leaves the rest of the file; or compare the file with its backup and move it back by hand";
     Raced = "C0825", Failed, "close the client, which may write its file too, and run the command again";
 }
 

@@ -160,6 +160,17 @@ fn what_somebody_has_changed_since_is_not_undone() {
     assert!(said.contains("countersign-backup"), "{said}");
     assert_eq!(home.text(CURSOR), edited);
     assert_eq!(home.text(BACKUP), SERVERS);
+    // One server can be taken back all the same, and the backup stays what it was.
+    let (code, said) = home.connect(&["cursor", "--undo", "--server", "a", "--yes"]);
+    assert_eq!(code, 0, "{said}");
+    let released = home.text(CURSOR);
+    assert_eq!(
+        released.replace(", \"args\": []", ""),
+        SERVERS.replace('\n', " \n")
+    );
+    assert_eq!(home.text(BACKUP), SERVERS);
+    let (code, said) = home.connect(&["cursor", "--undo", "--server", "a", "--yes"]);
+    assert!(code == 0 && said.contains("nothing was written"), "{said}");
     // Gone altogether.
     fs::remove_file(home.path(CURSOR)).unwrap();
     let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
@@ -193,6 +204,13 @@ fn one_server_after_the_other_is_undone_at_once() {
         assert_eq!(code, 0, "{said}");
     }
     assert!(home.text(CURSOR).contains(r#""c":{"command":"z"}"#));
+    // Taking one back does not stand in the way of undoing all.
+    assert_eq!(
+        home.connect(&["cursor", "--undo", "--server", "a", "--yes"])
+            .0,
+        0
+    );
+    assert_eq!(home.text(CURSOR).matches("--server=").count(), 1);
     let (code, said) = home.connect(&["cursor", "--server", "d", "--yes"]);
     assert!(code == 3 && said.contains("no server `d`"), "{said}");
     assert_eq!(home.connect(&["cursor", "--undo", "--yes"]).0, 0);

@@ -20,16 +20,21 @@ mod plan;
 mod report;
 mod toml;
 
-use client::{Client, User};
-use file::{Target, Undo};
+use client::{Client, Form, User};
+use entry::Unreadable;
+use file::{Keep, Target, Undo};
 use plan::{Plan, Wrapper};
+
+/// What is done to a file.
+type Step = fn(&str, Form, &Wrapper, &[String]) -> Result<Plan, Unreadable>;
 
 #[derive(Args)]
 #[command(after_help = "\
 Rewrites the client's list of MCP servers so that each one is started by `countersign mcp`. Only
 commands and arguments change; everything else in the file stays as it is, byte by byte. The
 difference is shown first, without the values of `env` and headers. What the file was is kept beside
-it; --undo brings it back if nobody has changed the file since.
+it; --undo brings it back if nobody has changed the file since. With --server it takes that server
+back out, whatever else has changed.
 
 Servers that are reached by a URL stay as they are, and are named: they are not guarded.
 
@@ -58,8 +63,8 @@ pub(crate) struct Connect {
     /// Show what would change and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Bring back what was there before
-    #[arg(long, conflicts_with_all = ["server", "manifest"])]
+    /// Bring back what was there before; with --server, take Countersign out of that server alone
+    #[arg(long, conflicts_with = "manifest")]
     undo: bool,
     /// Do not ask
     #[arg(long)]
@@ -69,13 +74,17 @@ pub(crate) struct Connect {
 impl Connect {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let targets = self.targets()?;
-        if self.undo {
+        if self.undo && self.server.is_empty() {
             return self.bring_back(targets, format);
         }
         let wrapper = self.wrapper()?;
+        let (step, keep): (Step, Keep) = match self.undo {
+            true => (plan::release, Keep::Nothing),
+            false => (plan::plan, Keep::Backup),
+        };
         let mut planned = Vec::new();
         for target in targets {
-            let plan = plan::plan(&target.text, self.client.form(), &wrapper, &self.server)
+            let plan = step(&target.text, self.client.form(), &wrapper, &self.server)
                 .map_err(|error| refused(&target.path, &error))?;
             planned.push((target, plan));
         }
@@ -87,18 +96,18 @@ impl Connect {
         let changes = planned.iter().any(|(_, plan)| !plan.changes.is_empty());
         self.show(&differences, format)?;
         if format == Format::Text {
-            output::text(&report::servers(&planned))?;
+            output::text(&report::servers(&planned, self.undo))?;
         }
         let write = changes && !self.dry_run;
         if write {
             self.confirm()?;
             for (target, plan) in planned.iter().filter(|(_, plan)| !plan.changes.is_empty()) {
-                target.write(&plan.text)?;
+                target.write(&plan.text, keep)?;
             }
         }
         // The work is done: whoever does not read on has not changed that.
         let told = match format {
-            Format::Text => output::text(&report::ending(&planned, write, &self.undo_command())),
+            Format::Text => output::text(&report::ending(&planned, write, &self.next_command())),
             Format::Json => output::json(&report::json(self.client, &planned, write)),
         };
         told.map_err(|error| Failure::from(error).loud())?;
@@ -259,18 +268,20 @@ impl Connect {
         }
     }
 
-    fn undo_command(&self) -> String {
+    /// The same in the other direction.
+    fn next_command(&self) -> String {
+        let undo = if self.undo { "" } else { " --undo" };
         let client = self.client.name();
         match &self.config {
             Some(file) => format!(
-                "countersign connect {client} --config {} --undo",
+                "countersign connect {client} --config {}{undo}",
                 file.display()
             ),
             None if self.project == Path::new(".") => {
-                format!("countersign connect {client} --undo")
+                format!("countersign connect {client}{undo}")
             }
             None => format!(
-                "countersign connect {client} --project {} --undo",
+                "countersign connect {client} --project {}{undo}",
                 self.project.display()
             ),
         }
@@ -297,7 +308,7 @@ fn text(path: &Path) -> Result<&str, Failure> {
     })
 }
 
-fn refused(path: &Path, error: &entry::Unreadable) -> Failure {
+fn refused(path: &Path, error: &Unreadable) -> Failure {
     let message = format!("`{}`: {}", path.display(), error.message());
     Failure::new(Code::ClientFile, message)
 }

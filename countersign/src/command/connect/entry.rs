@@ -36,6 +36,8 @@ pub(super) struct Program {
     pub(super) command: String,
     pub(super) command_at: Range<usize>,
     pub(super) args: Vec<String>,
+    /// Where each of them stands.
+    pub(super) args_at: Vec<Range<usize>>,
     pub(super) room: Room,
 }
 

@@ -24,6 +24,14 @@ pub(super) struct Target {
     pub(super) text: String,
 }
 
+/// Whether what is replaced is worth a backup.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Backup,
+    /// It was ours: a backup that is there stays, and no other is made.
+    Nothing,
+}
+
 /// What undoing would do.
 pub(super) enum Undo {
     /// There is no backup.
@@ -53,8 +61,8 @@ impl Target {
         beside(&self.real, BACKUP)
     }
 
-    /// Replaces the file, and keeps what it was.
-    pub(super) fn write(&self, new: &str) -> Result<(), Failure> {
+    /// Replaces the file, and keeps what it was unless it is `Keep::Nothing`.
+    pub(super) fn write(&self, new: &str, keep: Keep) -> Result<(), Failure> {
         self.check_unchanged()?;
         let digest = Digest::of(new.as_bytes());
         let note = match self.note()? {
@@ -64,18 +72,21 @@ impl Target {
                     && self.backup().exists() =>
             {
                 note.written.push(digest);
-                note
+                Some(note)
             }
+            _ if keep == Keep::Nothing => None,
             _ => {
                 self.keep_older_backup()?;
                 self.replace(&self.backup(), self.text.as_bytes())?;
-                Note {
+                Some(Note {
                     original: Digest::of(self.text.as_bytes()),
                     written: vec![digest],
-                }
+                })
             }
         };
-        self.replace(&self.note_path(), &note.to_text())?;
+        if let Some(note) = note {
+            self.replace(&self.note_path(), &note.to_text())?;
+        }
         self.replace(&self.real, new.as_bytes())
     }
 

@@ -105,12 +105,15 @@ impl<'a> Reader<'a> {
             (_, Some(reason), _) => Kind::Unclear(reason),
             (.., None) => Kind::Unclear("it has no command"),
             (.., Some((command, command_at))) => {
-                let (args, room) =
-                    args.unwrap_or_else(|| (Vec::new(), self.room_behind(&command_at, start)));
+                let (args, args_at, room) = args.unwrap_or_else(|| {
+                    let room = self.room_behind(&command_at, start);
+                    (Vec::new(), Vec::new(), room)
+                });
                 Kind::Program(Program {
                     command,
                     command_at,
                     args,
+                    args_at,
                     room,
                 })
             }
@@ -118,23 +121,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The words of a list, and the room before them; `None` if something in it is no text.
-    fn args(&self, scan: &mut Scan<'a>) -> Result<Option<(Vec<String>, Room)>, Error> {
+    fn args(&self, scan: &mut Scan<'a>) -> Result<Option<Args>, Error> {
         let start = scan.offset();
-        let mut first = None;
         let mut words = Vec::new();
+        let mut words_at: Vec<Range<usize>> = Vec::new();
         let mut all = true;
         scan.array(|scan| {
-            first = first.or(Some(scan.offset()));
+            let from = scan.offset();
             match scan.peek() {
                 Some(b'"') => words.push(scan.string()?.into_owned()),
                 _ => all = false,
             }
+            words_at.push(from..scan.offset());
             Ok(())
         })?;
+        let first = words_at.first().map(|word| word.start);
         let at = first.unwrap_or(start + 1);
         let blank = self.text.get(start + 1..at).unwrap_or_default();
         let room = Room::inside(at, first.is_some(), blank);
-        Ok(all.then_some((words, room)))
+        Ok(all.then_some((words, words_at, room)))
     }
 
     /// A new member behind the command, set off as the first member of the object is.
@@ -146,6 +151,9 @@ impl<'a> Reader<'a> {
         Room::none(command.end, format!(",{blank}\"args\": "))
     }
 }
+
+/// Words, where each stands, and the room before them.
+type Args = (Vec<String>, Vec<Range<usize>>, Room);
 
 /// Says what people most often have in such files and strict JSON has not.
 fn explain(text: &str, error: &Error) -> Unreadable {

@@ -17,14 +17,52 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// What stands before the arguments that a server had.
-    fn words(&self, name: &str, program: &Program) -> Vec<String> {
+    /// Puts us in front.
+    fn connect(&self, name: &str, program: Program) -> Result<Rewritten, Reason> {
+        if self.wraps(&program) {
+            return Err(Reason::Already);
+        }
         let mut words = vec!["mcp".to_owned()];
         words.extend(self.options.iter().cloned());
         // One word: the name may look like an option.
         words.extend((!name.is_empty()).then(|| format!("--server={name}")));
-        words.extend(["--".to_owned(), program.command.clone()]);
-        words
+        words.extend(["--".to_owned(), program.command]);
+        let room = &program.room;
+        let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+        let quoted = quoted.join(&format!(",{}", room.gap));
+        let added = format!("{}{quoted}{}", room.before, room.after);
+        Ok(Rewritten {
+            edits: [
+                (program.command_at, quote(&self.program)),
+                (room.at..room.at, added),
+            ],
+            command: self.program.clone(),
+            args: words.into_iter().chain(program.args).collect(),
+        })
+    }
+
+    /// Takes us out again.
+    fn release(&self, program: Program) -> Result<Rewritten, Reason> {
+        if !self.wraps(&program) {
+            return Err(Reason::Apart);
+        }
+        let mut words = program.args.into_iter().zip(program.args_at);
+        let first = words.next();
+        let found = words.by_ref().find(|(word, _)| word == "--");
+        let (Some((_, first)), Some(_), Some((command, last))) = (first, found, words.next())
+        else {
+            return Err(Reason::Unclear("no command follows `--`"));
+        };
+        let (args, args_at): (Vec<String>, Vec<Range<usize>>) = words.unzip();
+        let end = args_at.first().map_or(last.end, |next| next.start);
+        Ok(Rewritten {
+            edits: [
+                (program.command_at, quote(&command)),
+                (first.start..end, String::new()),
+            ],
+            command,
+            args,
+        })
     }
 
     fn wraps(&self, program: &Program) -> bool {
@@ -35,6 +73,13 @@ impl Wrapper {
     }
 }
 
+/// How a server is started from now on, and what has to be written for it.
+struct Rewritten {
+    command: String,
+    args: Vec<String>,
+    edits: [(Range<usize>, String); 2],
+}
+
 /// What would be written, and what it means.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -43,7 +88,7 @@ pub(super) struct Plan {
     pub(super) left: Vec<Left>,
 }
 
-/// A server that goes through us from now on.
+/// A server that is started in another way from now on.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) server: String,
@@ -64,6 +109,8 @@ pub(super) struct Left {
 pub(super) enum Reason {
     /// It goes through us already.
     Already,
+    /// It does not go through us.
+    Apart,
     /// It is reached by its URL.
     Remote,
     /// It cannot be told how it is started.
@@ -76,6 +123,27 @@ pub(super) fn plan(
     form: Form,
     wrapper: &Wrapper,
     only: &[String],
+) -> Result<Plan, Unreadable> {
+    rewrite(text, form, only, |name, program| {
+        wrapper.connect(name, program)
+    })
+}
+
+/// Takes us out of the named servers, whatever else has changed since.
+pub(super) fn release(
+    text: &str,
+    form: Form,
+    wrapper: &Wrapper,
+    only: &[String],
+) -> Result<Plan, Unreadable> {
+    rewrite(text, form, only, |_, program| wrapper.release(program))
+}
+
+fn rewrite(
+    text: &str,
+    form: Form,
+    only: &[String],
+    step: impl Fn(&str, Program) -> Result<Rewritten, Reason>,
 ) -> Result<Plan, Unreadable> {
     let found = entry::read(text, form)?;
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
@@ -93,18 +161,23 @@ pub(super) fn plan(
         let reason = match kind {
             Kind::Remote => Reason::Remote,
             Kind::Unclear(reason) => Reason::Unclear(reason),
-            Kind::Program(program) if wrapper.wraps(&program) => Reason::Already,
-            Kind::Program(program) => {
-                let words = wrapper.words(&name, &program);
-                edits.extend(edit(&program, wrapper, &words));
-                changes.push(Change {
-                    server: name,
-                    project,
-                    command: wrapper.program.clone(),
-                    args: words.into_iter().chain(program.args).collect(),
-                });
-                continue;
-            }
+            Kind::Program(program) => match step(&name, program) {
+                Err(reason) => reason,
+                Ok(Rewritten {
+                    command,
+                    args,
+                    edits: new,
+                }) => {
+                    edits.extend(new);
+                    changes.push(Change {
+                        server: name,
+                        project,
+                        command,
+                        args,
+                    });
+                    continue;
+                }
+            },
         };
         left.push(Left {
             server: name,
@@ -151,19 +224,6 @@ impl Plan {
             )),
         }
     }
-}
-
-fn edit(program: &Program, wrapper: &Wrapper, words: &[String]) -> [(Range<usize>, String); 2] {
-    let room = &program.room;
-    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    let words = words.join(&format!(",{}", room.gap));
-    [
-        (program.command_at.clone(), quote(&wrapper.program)),
-        (
-            room.at..room.at,
-            format!("{}{words}{}", room.before, room.after),
-        ),
-    ]
 }
 
 /// A word in quotes, as both JSON and TOML read it. Only TOML minds a bare DEL.

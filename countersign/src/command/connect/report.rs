@@ -10,17 +10,23 @@ use super::plan::{Plan, Reason};
 use crate::output::{inline, visible};
 
 /// One line a server.
-pub(super) fn servers(planned: &[(Target, Plan)]) -> String {
+pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
     let mut lines = Vec::new();
     for (_, plan) in planned {
         for change in &plan.changes {
             let name = named(&change.server, change.project.as_deref());
-            lines.push(format!("✓ {name}: through countersign"));
+            lines.push(match released {
+                false => format!("✓ {name}: through countersign"),
+                true => format!("✗ {name}: not guarded from now on"),
+            });
         }
         for left in &plan.left {
             let name = named(&left.server, left.project.as_deref());
             lines.push(match left.reason {
                 Reason::Already => format!("✓ {name}: through countersign already"),
+                Reason::Apart => {
+                    format!("✗ {name}: not guarded, it does not go through countersign")
+                }
                 Reason::Remote => format!("✗ {name}: not guarded, it is reached by its URL"),
                 Reason::Unclear(reason) => format!("✗ {name}: not guarded, {reason}"),
             });
@@ -33,20 +39,24 @@ pub(super) fn servers(planned: &[(Target, Plan)]) -> String {
 }
 
 /// What was done, and what comes next.
-pub(super) fn ending(planned: &[(Target, Plan)], written: bool, undo: &str) -> String {
+pub(super) fn ending(planned: &[(Target, Plan)], written: bool, back: &str) -> String {
     if !written {
         return "\nnothing was written".to_owned();
     }
     let files = planned.iter().filter(|(_, plan)| !plan.changes.is_empty());
     let files = files.map(|(target, _)| {
-        format!(
-            "wrote {}\n  backup {}\n",
-            target.path.display(),
-            target.backup().display()
-        )
+        let backup = target.backup();
+        match backup.exists() {
+            true => format!(
+                "wrote {}\n  backup {}\n",
+                target.path.display(),
+                backup.display()
+            ),
+            false => format!("wrote {}\n", target.path.display()),
+        }
     });
     visible(&format!(
-        "\n{}\nnext: restart the client, then\n  countersign tools list\n  {undo}",
+        "\n{}\nnext: restart the client, then\n  countersign tools list\n  {back}",
         files.collect::<String>()
     ))
 }
@@ -66,6 +76,7 @@ pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) ->
         let left = plan.left.iter().map(|left| {
             let (guarded, reason) = match left.reason {
                 Reason::Already => (true, "it goes through countersign already"),
+                Reason::Apart => (false, "it does not go through countersign"),
                 Reason::Remote => (false, "it is reached by its URL"),
                 Reason::Unclear(reason) => (false, reason),
             };
@@ -80,7 +91,14 @@ pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) ->
         Json::object([
             ("file", path(&target.path)),
             ("written", Json::from(wrote)),
-            ("backup", Json::from(wrote.then(|| path(&target.backup())))),
+            (
+                "backup",
+                Json::from(
+                    Some(target.backup())
+                        .filter(|backup| backup.exists())
+                        .map(|backup| path(&backup)),
+                ),
+            ),
             ("changes", Json::from(changes.collect::<Vec<_>>())),
             ("left", Json::from(left.collect::<Vec<_>>())),
         ])

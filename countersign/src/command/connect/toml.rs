@@ -52,20 +52,24 @@ fn server(text: &str, item: &Item) -> Kind {
     };
     let args = match table.get("args") {
         Some(args) => args_of(text, args),
-        None => room_behind(text, item, &command_at).map(|room| (Vec::new(), room)),
+        None => room_behind(text, item, &command_at).map(|room| (Vec::new(), Vec::new(), room)),
     };
     match args {
         Err(reason) => Kind::Unclear(reason),
-        Ok((args, room)) => Kind::Program(Program {
+        Ok((args, args_at, room)) => Kind::Program(Program {
             command: word.to_owned(),
             command_at,
             args,
+            args_at,
             room,
         }),
     }
 }
 
-fn args_of(text: &str, args: &Item) -> Result<(Vec<String>, Room), &'static str> {
+/// Words, where each stands, and the room before them.
+type Args = (Vec<String>, Vec<Range<usize>>, Room);
+
+fn args_of(text: &str, args: &Item) -> Result<Args, &'static str> {
     let list = args.as_array().ok_or("its args are not a list")?;
     let words: Option<Vec<String>> = list
         .iter()
@@ -73,16 +77,16 @@ fn args_of(text: &str, args: &Item) -> Result<(Vec<String>, Room), &'static str>
         .collect();
     let words = words.ok_or("its args are not all texts")?;
     let start = list.span().ok_or(UNPLACED)?.start + 1;
-    let first = match list.get(0) {
-        Some(first) => Some(first.span().ok_or(UNPLACED)?.start),
-        None => None,
-    };
+    let words_at: Option<Vec<Range<usize>>> = list.iter().map(Value::span).collect();
+    let words_at = words_at.ok_or(UNPLACED)?;
+    let first = words_at.first().map(|word| word.start);
     let at = first.unwrap_or(start);
     // A comment may stand before the first word: what sets the word off is what follows the comment.
     let before = text.get(start..at).unwrap_or_default();
     let blank = before.get(before.trim_ascii_end().len()..);
     let blank = blank.unwrap_or_default();
-    Ok((words, Room::inside(at, first.is_some(), blank)))
+    let room = Room::inside(at, first.is_some(), blank);
+    Ok((words, words_at, room))
 }
 
 /// A new key behind the command: on a line of its own, or in the same braces.

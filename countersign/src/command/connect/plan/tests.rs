@@ -12,13 +12,24 @@ fn wrapper(options: &[&str]) -> Wrapper {
     }
 }
 
-/// What is written, and that doing it again changes nothing.
+/// What is written, that doing it again changes nothing, and that it can be taken back.
 fn check(form: Form, text: &str, expect: &str) {
     let once = plan(text, form, &wrapper(&[]), &[]).unwrap();
     assert_eq!(once.text, expect);
     let again = plan(&once.text, form, &wrapper(&["--data=/elsewhere"]), &[]).unwrap();
     assert_eq!(again.text, expect);
     assert!(again.changes.is_empty());
+    let back = release(&once.text, form, &wrapper(&[]), &[]).unwrap();
+    assert_eq!(back.changes.len(), once.changes.len());
+    let programs = |text: &str| -> Vec<(String, Vec<String>)> {
+        let entries = entry::read(text, form).unwrap().entries;
+        let programs = entries.into_iter().filter_map(|entry| match entry.kind {
+            Kind::Program(program) => Some((program.command, program.args)),
+            _ => None,
+        });
+        programs.collect()
+    };
+    assert_eq!(programs(&back.text), programs(text));
 }
 
 fn check_refused(form: Form, text: &str, message: &str) {
@@ -327,4 +338,31 @@ fn thousands_of_servers() {
     let done = plan(&text, CURSOR, &wrapper(&[]), &[]).unwrap();
     assert_eq!(done.changes.len(), 20_000);
     assert!(done.text == expect);
+}
+
+#[test]
+fn servers_are_taken_back_one_by_one() {
+    let check = |text: &str, expect: &str| {
+        let back = release(text, CURSOR, &wrapper(&[]), &["a".to_owned()]).unwrap();
+        assert_eq!(back.text, expect);
+    };
+    check(
+        r#"{"mcpServers":{"b":{"command":"countersign","args":["mcp","--","y"]},"a":{"command":"/bin/countersign","args":["mcp", "--data=/d", "--", "x", "--","1"]}}}"#,
+        r#"{"mcpServers":{"b":{"command":"countersign","args":["mcp","--","y"]},"a":{"command":"x","args":["--","1"]}}}"#,
+    );
+    check(
+        r#"{"mcpServers":{"a":{"command":"countersign","args":[ "mcp", "--", "x" ]}}}"#,
+        r#"{"mcpServers":{"a":{"command":"x","args":[  ]}}}"#,
+    );
+    let reason = |args: &str| {
+        let text =
+            format!(r#"{{"mcpServers":{{"a":{{"command":"countersign","args":[{args}]}}}}}}"#);
+        let back = release(&text, CURSOR, &wrapper(&[]), &[]).unwrap();
+        assert_eq!(back.text, text);
+        back.left[0].reason
+    };
+    let unclear = Reason::Unclear("no command follows `--`");
+    assert_eq!(reason(r#""mcp","--""#), unclear);
+    assert_eq!(reason(r#""mcp""#), unclear);
+    assert_eq!(reason(r#""log","--","x""#), Reason::Apart);
 }
