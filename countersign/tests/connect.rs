@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 struct Home(tempfile::TempDir);
 
@@ -383,31 +384,81 @@ fn what_was_written_starts_the_server() {
 fn whoever_sits_at_a_terminal_is_asked_once() {
     for (answer, code, changed) in [("y", 0, true), ("n", 3, false), ("", 3, false)] {
         let home = Home::new(&[(CURSOR, SERVERS)]);
-        let output = Command::new("python3")
-            .args(["-c", TERMINAL, answer, env!("CARGO_BIN_EXE_countersign")])
-            .args(["connect", "cursor"])
-            .env("HOME", home.0.path())
-            .current_dir(home.0.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{answer}: {said}");
+        let (seen, said) = at_a_terminal(&home, answer, "");
+        assert_eq!(seen, code, "{answer}: {said}");
         assert_eq!(said.matches("Write this? [y/N]").count(), 1, "{said}");
         assert_eq!(home.text(CURSOR) != SERVERS, changed, "{answer}");
     }
 }
 
-/// Runs a command in a terminal, gives it one line, and prints what it says.
+#[test]
+fn what_changes_while_somebody_thinks_is_not_overwritten() {
+    let home = Home::new(&[(CURSOR, SERVERS)]);
+    let (code, said) = at_a_terminal(&home, "y", CURSOR);
+    assert!(code == 1 && said.contains("error[C0825]"), "{said}");
+    assert_eq!(home.text(CURSOR), format!("{SERVERS} "));
+    assert_eq!(home.names(), [CURSOR]);
+}
+
+#[test]
+fn whenever_it_is_killed_the_file_is_whole_and_can_be_brought_back() {
+    let home = Home::new(&[(CURSOR, SERVERS)]);
+    assert_eq!(home.connect(&["cursor", "--yes"]).0, 0);
+    let connected = home.text(CURSOR);
+    assert_eq!(home.connect(&["cursor", "--undo", "--yes"]).0, 0);
+    for round in 0..60 {
+        let mut child = home
+            .command(&["cursor", "--yes"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(round * 200));
+        // It may have ended already.
+        let _ = child.kill();
+        child.wait().unwrap();
+        let text = home.text(CURSOR);
+        assert!(
+            text == SERVERS || text == connected,
+            "round {round}: {text}"
+        );
+        let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
+        assert_eq!(code, 0, "round {round}: {said}");
+        assert_eq!(home.text(CURSOR), SERVERS, "round {round}");
+    }
+}
+
+/// Runs `connect cursor` in a terminal and answers its question; `touched` is changed before that.
+fn at_a_terminal(home: &Home, answer: &str, touched: &str) -> (i32, String) {
+    let output = Command::new("python3")
+        .args(["-c", TERMINAL, answer, touched])
+        .args([env!("CARGO_BIN_EXE_countersign"), "connect", "cursor"])
+        .env("HOME", home.0.path())
+        .env_remove("COUNTERSIGN_DATA")
+        .current_dir(home.0.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    (output.status.code().unwrap(), said)
+}
+
 const TERMINAL: &str = "
 import os, pty, sys
+answer, touched, *command = sys.argv[1:]
 pid, terminal = pty.fork()
 if pid == 0:
-    os.execv(sys.argv[2], sys.argv[2:])
-os.write(terminal, sys.argv[1].encode() + b'\\n')
+    os.execv(command[0], command)
+said, asked = b'', False
 try:
-    while said := os.read(terminal, 4096):
-        os.write(1, said)
+    while more := os.read(terminal, 4096):
+        said += more
+        if b'[y/N]' in said and not asked:
+            asked = True
+            if touched:
+                open(touched, 'a').write(' ')
+            os.write(terminal, answer.encode() + b'\\n')
 except OSError:
     pass
+os.write(1, said)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 ";
