@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use countersign_engine::{Desk, SystemClock};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    canon, connect, demo, explain, keys, log, manifest, mcp, policy, session, tools, verify,
+    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
+    session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -16,8 +18,9 @@ use crate::output::Format;
 
 /// Countersign stands between an AI agent and everything the agent can touch.
 ///
-/// This version wraps MCP servers: it decides every call by policy and keeps a sealed event log that
-/// is durable, hash-chained, encrypted where it is not public, and verifiable offline.
+/// This version wraps MCP servers: it decides every call by policy, lets people decide the rest, and
+/// keeps a sealed event log that is durable, hash-chained, encrypted where it is not public, and
+/// verifiable offline.
 #[derive(Parser)]
 #[command(name = "countersign", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -60,6 +63,15 @@ enum Command {
     /// Write, check and sign what an agent may use
     #[command(subcommand)]
     Manifest(manifest::Manifest),
+    /// Run a command only if the policies, or people, allow it
+    #[command(subcommand)]
+    Action(action::Action),
+    /// See what is held, and decide
+    #[command(subcommand)]
+    Approval(approval::Approval),
+    /// Keep the list of the people who may decide
+    #[command(subcommand)]
+    Approver(approver::Approver),
     /// Print the canonical form or the digest of JSON
     Canon(canon::Canon),
     /// Explain an error code
@@ -82,6 +94,9 @@ impl Cli {
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),
+            Command::Action(action) => action.run(format),
+            Command::Approval(approval) => approval.run(format),
+            Command::Approver(approver) => approver.run(format),
             Command::Canon(canon) => canon.run(),
             Command::Explain(explain) => explain.run(format),
         }
@@ -115,6 +130,13 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
+    #[cfg(test)]
+    pub(crate) fn at(path: &std::path::Path) -> Self {
+        Self {
+            path: Some(path.to_owned()),
+        }
+    }
+
     pub(crate) fn folder(&self) -> Result<Folder, Failure> {
         self.path
             .clone()
@@ -130,6 +152,11 @@ impl DataFolder {
 
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         Ok(Store::open(&self.folder()?, Options::default())?)
+    }
+
+    /// Where people decide.
+    pub(crate) fn desk(&self) -> Result<Desk, Failure> {
+        Ok(Desk::new(self.store()?, SystemClock)?)
     }
 
     pub(crate) fn reader(&self) -> Result<Reader, Failure> {
@@ -164,6 +191,7 @@ Examples:
   countersign log list --session s1
   countersign verify
   countersign policy eval --manifest manifest.yaml --tool read_file --args '{\"path\":\"/etc/passwd\"}'
+  countersign approval watch
 
 Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a human,
   5 verification failed, 64 wrong usage.";

@@ -1,6 +1,6 @@
 //! The system clock, and time as people write it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,6 +34,12 @@ pub(crate) fn parse_moment(text: &str) -> Result<u64, Failure> {
     moment
         .and_then(|moment| u64::try_from(moment.as_millisecond()).ok())
         .ok_or_else(|| invalid(text))
+}
+
+/// A length of time: `90s`, `30m`, `2h` or `7d`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, Failure> {
+    let parsed = duration(text).and_then(|length| Duration::try_from(length).ok());
+    parsed.ok_or_else(|| Failure::new(Code::Moment, format!("`{text}` is not a length of time")))
 }
 
 fn ago(text: &str) -> Result<Option<Timestamp>, Failure> {
@@ -78,6 +84,14 @@ mod tests {
             Some(1_700_000_000_123)
         );
         assert_eq!(text(u64::MAX), format!("{} ms", u64::MAX));
+    }
+
+    #[test]
+    fn lengths_of_time_are_read() {
+        assert_eq!(parse_duration("10m").ok(), Some(Duration::from_secs(600)));
+        for bad in ["", "10", "-1s", "1y", "soon"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

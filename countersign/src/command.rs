@@ -1,5 +1,8 @@
 //! One module a command.
 
+pub(crate) mod action;
+pub(crate) mod approval;
+pub(crate) mod approver;
 pub(crate) mod canon;
 pub(crate) mod connect;
 pub(crate) mod demo;

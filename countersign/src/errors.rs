@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
+use countersign_engine as engine;
 use countersign_event::{IdError, PayloadError};
 use countersign_policy::manifest::signature::SignatureError;
 use countersign_store as store;
@@ -68,6 +69,7 @@ codes! {
     Audit = "C0409", Failed, "nothing ran; check the audit folder and its disk, then try again";
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
+    AuditUnverified = "C0503", Unverified, "keep the audit as it is and compare it with a backup; nothing in it says who changed it";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
@@ -79,13 +81,19 @@ codes! {
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
     Demo = "C0710", Failed, "this should not happen; please report it with the output of `countersign demo --yes-demo`";
-    Approval = "C0801", Failed, "`countersign approval list` shows where each approval is";
+    Approval = "C0801", Failed, "`countersign approval list --all` shows where each approval is";
+    NoApproval = "C0802", Invalid, "`countersign approval list --all` shows the approvals; an id may be shortened as long as it is the only one that begins so";
+    Unconfirmed = "C0803", Failed, "nothing was decided; look at it with `countersign approval show ID --full`, then approve with the code that it shows";
+    ApproverKey = "C0804", Failed, "`countersign approver list` shows the keys; `countersign approver init` makes one and registers it";
+    Approvers = "C0805", Invalid, "`countersign approver list` shows who may decide, and how many must agree";
+    Terminal = "C0806", Invalid, "run it in a terminal, or use `countersign approval list` and `countersign approval approve ID --code CODE`";
+    Command = "C0807", Failed, "the action was allowed and begun; what it did is for the command itself to tell";
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
     ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
     NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
-    Unconfirmed = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
+    Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
     Undo = "C0824", Failed, "`--undo --server NAME` takes one server back out and leaves the rest of the file; or compare the file with its backup and move it back by hand";
     Raced = "C0825", Failed, "close the client, which may write its file too, and run the command again";
 }
@@ -165,6 +173,41 @@ impl From<store::Error> for Failure {
             E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
         };
         Self::new(code, chain(error.root()))
+    }
+}
+
+/// Something failed on the way to a decision, so there is none.
+impl From<engine::Refusal> for Failure {
+    fn from(refusal: engine::Refusal) -> Self {
+        let code = match refusal.reason() {
+            "runtime_error:audit_write_failed" => Code::Audit,
+            "runtime_error:clock" => Code::Clock,
+            "runtime_error:approval" => Code::Approval,
+            "runtime_error:erased" => Code::Erased,
+            "runtime_error:history" => Code::Damaged,
+            _ => Code::Database,
+        };
+        Self::new(code, refusal.message())
+    }
+}
+
+impl From<engine::NotCounted> for Failure {
+    fn from(error: engine::NotCounted) -> Self {
+        let code = match &error {
+            engine::NotCounted::Refused(_) => Code::Approval,
+            engine::NotCounted::Failed(_) => Code::Database,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<engine::NotChanged> for Failure {
+    fn from(error: engine::NotChanged) -> Self {
+        let code = match &error {
+            engine::NotChanged::List(_) => Code::Approvers,
+            engine::NotChanged::NotRecorded(_) => Code::Database,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -74,13 +74,22 @@ pub(crate) fn skip_line(source: &mut dyn BufRead) -> Result<(), Failure> {
 
 /// `$XDG_DATA_HOME/countersign`, or the usual place for it.
 pub(crate) fn default_data_folder() -> Option<PathBuf> {
-    let home = |name| {
+    user_folder("XDG_DATA_HOME", ".local/share")
+}
+
+/// `$XDG_CONFIG_HOME/countersign`, or the usual place for it.
+pub(crate) fn default_config_folder() -> Option<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config")
+}
+
+fn user_folder(variable: &str, usual: &str) -> Option<PathBuf> {
+    let folder = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    home("XDG_DATA_HOME")
-        .or_else(|| home("HOME").map(|home| home.join(".local/share")))
+    folder(variable)
+        .or_else(|| folder("HOME").map(|home| home.join(usual)))
         .map(|base| base.join("countersign"))
 }
 

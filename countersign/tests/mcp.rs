@@ -61,8 +61,13 @@ fn frames_are_the_same_with_and_without_the_wrapper() {
 }
 
 #[test]
-fn without_a_manifest_what_only_reads_runs_and_the_rest_is_held() {
+fn without_a_manifest_what_a_person_said_only_reads_runs_and_the_rest_is_held() {
     let place = Place::new();
+    let mut client = place.wrapped(&[], &[]);
+    // That the server says so is not enough.
+    assert!(client.call(1, "echo").contains("\"code\":-32001"));
+    client.end();
+    accept_as_reading(&place, "echo");
     let mut client = place.wrapped(&[], &[]);
     assert!(client.call(1, "echo").contains("done"));
     let held = client.call(2, "write");
@@ -79,6 +84,8 @@ fn without_a_manifest_what_only_reads_runs_and_the_rest_is_held() {
 #[test]
 fn a_tool_that_changed_since_the_last_time_is_refused() {
     let place = Place::new();
+    place.wrapped(&[], &[]).call(1, "echo");
+    accept_as_reading(&place, "echo");
     let mut client = place.wrapped(&[], &[]);
     assert!(client.call(1, "echo").contains("done"));
     client.end();
@@ -303,6 +310,26 @@ fn a_command_that_is_not_there_is_said_so() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     assert!(String::from_utf8_lossy(&output.stderr).contains("error[C0811]"));
+}
+
+/// Somebody has looked at a tool, and says that it only reads.
+fn accept_as_reading(place: &Place, tool: &str) {
+    let countersign = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(arguments)
+            .arg("--data")
+            .arg(place.path("data"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = countersign(&["tools", "list"]);
+    let row = listed
+        .lines()
+        .find(|row| row.contains(&format!(" {tool} ")));
+    let digest = row.unwrap().split_whitespace().last().unwrap();
+    countersign(&["tools", "accept", "toy_mcp_server", tool, digest, "--reads"]);
 }
 
 fn server_pid(answer: &str) -> u32 {

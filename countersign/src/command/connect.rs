@@ -249,7 +249,7 @@ impl Connect {
     }
 
     fn confirm(&self) -> Result<(), Failure> {
-        let refused = || Failure::new(Code::Unconfirmed, "writing was not confirmed");
+        let refused = || Failure::new(Code::Unwritten, "writing was not confirmed");
         if self.yes {
             return Ok(());
         }

@@ -13,6 +13,7 @@ use countersign_event::Scope;
 use countersign_mcp::stdio::{Door, Host};
 use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{FrameLimits, Gate, RefusalForm, Session, Settings, ToolNames, Unknown};
+use countersign_policy::Policies;
 use countersign_policy::manifest::Manifest;
 
 use super::manifest;
@@ -56,6 +57,9 @@ pub(crate) struct Mcp {
     /// What the server is called [default: from its command]
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
+    /// Whether calls are stopped, or only recorded with what would have stopped them
+    #[arg(long, value_enum, default_value = "enforce")]
+    mode: Mode,
     /// How a refused call is answered
     #[arg(long, value_enum, default_value = "error")]
     refusals: Refusals,
@@ -74,6 +78,23 @@ pub(crate) struct Mcp {
     /// The server's command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// What is not allowed does not reach the server
+    Enforce,
+    /// Everything reaches the server
+    Observe,
+}
+
+impl Mode {
+    fn of(self, policies: Policies) -> Policies {
+        match self {
+            Self::Enforce => policies,
+            Self::Observe => policies.observing(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -96,7 +117,10 @@ impl Mcp {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let manifest = self.manifest.as_deref().map(manifest::read).transpose()?;
         let recipe = Recipe::read(&self.policy)?;
-        let policies = recipe.policies(manifest.clone())?;
+        let policies = self.mode.of(recipe.policies(manifest.clone())?);
+        if policies.is_observing() {
+            output::stderr("countersign: observing: every call reaches the server");
+        }
         let (program, arguments) = self.split_command()?;
         let server = self
             .server
@@ -127,6 +151,7 @@ impl Mcp {
             session: Session::new(settings, Shelf::new(book, others)),
             host: Box::new(Wrapper {
                 observed: manifest.is_none().then_some((engine, recipe)),
+                mode: self.mode,
                 books,
             }),
         };
@@ -192,6 +217,7 @@ struct Wrapper {
     books: Books,
     /// Without a manifest, what the server says about its tools decides which of them are held.
     observed: Option<(Arc<Engine>, Recipe)>,
+    mode: Mode,
 }
 
 impl Host for Wrapper {
@@ -208,7 +234,7 @@ impl Host for Wrapper {
         let policies =
             policies::observed(shelf).and_then(|manifest| recipe.policies(Some(manifest)));
         match policies {
-            Ok(policies) => engine.replace_policies(policies),
+            Ok(policies) => engine.replace_policies(self.mode.of(policies)),
             // FAIL-CLOSED: the policies in force hold every call.
             Err(failure) => drop(failure.report()),
         }

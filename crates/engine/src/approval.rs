@@ -24,12 +24,14 @@ use crate::{Approvers, Proposal};
 mod ask;
 mod redeem;
 mod sweep;
+mod tally;
 mod vote;
 
 pub use ask::Unaskable;
 pub(crate) use ask::{Question, ask};
 pub use redeem::Redeemed;
 pub(crate) use redeem::{ApprovalStep, Used};
+pub use tally::{Tally, TallyVote};
 pub use vote::{NotCounted, Voted};
 
 /// How long people have, and how far their clocks may be off.

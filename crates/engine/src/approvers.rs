@@ -105,8 +105,7 @@ impl Approvers {
             fs::create_dir_all(folder)?;
             let temporary = path.with_extension("json.new");
             let mut file = File::create(&temporary)?;
-            file.write_all(&self.to_json().to_sorted_ascii())?;
-            file.write_all(b"\n")?;
+            file.write_all(&self.to_text())?;
             file.sync_all()?;
             fs::rename(&temporary, &path)?;
             match cfg!(unix) {
@@ -128,6 +127,16 @@ impl Approvers {
     /// How many must agree.
     pub fn required(&self) -> usize {
         self.required
+    }
+
+    /// What one denial does.
+    pub fn deny(&self) -> DenyRule {
+        self.deny
+    }
+
+    /// The entry of a key.
+    pub fn key(&self, key_id: KeyId) -> Option<&Approver> {
+        self.keys.iter().find(|key| key.key_id == key_id)
     }
 
     /// Adds a key of a person.
@@ -189,6 +198,13 @@ impl Approvers {
         let people: std::collections::BTreeSet<Human> =
             active.map(|key| key.person.clone()).collect();
         people.into_iter()
+    }
+
+    /// The text of the file.
+    pub(crate) fn to_text(&self) -> Vec<u8> {
+        let mut text = self.to_json().to_sorted_ascii();
+        text.push(b'\n');
+        text
     }
 
     fn to_json(&self) -> Json {

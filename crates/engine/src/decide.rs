@@ -92,6 +92,7 @@ impl Decided {
             constraints,
             irreversible,
             explanation,
+            ..
         } = self.judgement;
         match (verdict.decision(), constraints) {
             (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints)) => {
@@ -146,20 +147,23 @@ fn judge(
     };
     let state = State::of(&view, sanitized);
     let mut facts = Facts::of(&action, state, &surroundings, manifest);
-    if let Some(server) = &proposal.server {
-        facts = facts.classified(&classification(proposal, server, manifest));
+    if proposal.server.is_some() || is_pinned(&proposal.tool_name, manifest) {
+        facts = facts.classified(&classification(proposal, manifest));
     }
     Ok(policies.judge(&facts, &proposal.args, &|| view.to_json()))
 }
 
-/// FAIL-CLOSED: a definition that nobody knows is none that was pinned.
-fn classification(
-    proposal: &Proposal<'_>,
-    server: &str,
-    manifest: Option<&Manifest>,
-) -> Classification {
+/// Whether the manifest says which server or which definition it speaks of.
+fn is_pinned(tool: &str, manifest: Option<&Manifest>) -> bool {
+    manifest
+        .and_then(|manifest| manifest.tool(tool))
+        .is_some_and(|tool| tool.server.is_some() || tool.definition.is_some())
+}
+
+/// FAIL-CLOSED: a server or a definition that nobody knows is none that was pinned.
+fn classification(proposal: &Proposal<'_>, manifest: Option<&Manifest>) -> Classification {
     let offered = Offered {
-        server,
+        server: proposal.server.as_deref().unwrap_or_default(),
         tool: &proposal.tool_name,
         definition: proposal.definition.unwrap_or_else(|| Digest::of(b"")),
     };

@@ -10,8 +10,8 @@ use countersign_policy::rego::testing::outline;
 use countersign_policy::rego::{BundleError, Source};
 use countersign_policy::{LoadError, Policies, PolicySources};
 
-/// Where the policies stand. A folder stands for the `*.rego` files in it; `*_test.rego` are their
-/// tests, and a file of the package `countersign.capability` takes the place of the built-in rules.
+/// Where the policies stand. A folder stands for the `*.rego` files in it and below it, as far as it
+/// is not hidden; `*_test.rego` are their tests, and a file of the package `countersign.capability` takes the place of the built-in rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyFiles {
     /// The manifest.
@@ -41,6 +41,22 @@ pub enum PolicyFilesError {
         /// Why.
         error: ManifestError,
     },
+    /// There is nothing to put in force.
+    #[error("`{}` holds no policy (`*.rego`)", path.display())]
+    Nothing {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Only one file can stand in the place of the built-in rules.
+    #[error(
+        "`{first}` and `{second}` both stand in the place of the built-in rules: make them one file"
+    )]
+    TwoRules {
+        /// A file.
+        first: String,
+        /// Another file.
+        second: String,
+    },
     /// The policies do not compile, do not answer, or fail their tests.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -51,22 +67,49 @@ impl PolicyFiles {
     pub fn load(&self) -> Result<Policies, PolicyFilesError> {
         let manifest = self.manifest.as_deref().map(manifest).transpose()?;
         let mut sources = PolicySources::default();
-        for path in &self.enforced {
-            for source in read(path)? {
-                match is_rules(&source) {
-                    _ if is_test(&source) => sources.tests.push(source),
-                    true => sources.rules = Some(source),
-                    false => sources.enforced.push(source),
+        for source in sort(&self.enforced, &mut sources.tests)? {
+            match (is_rules(&source), sources.rules.take()) {
+                (false, rules) => {
+                    sources.rules = rules;
+                    sources.enforced.push(source);
+                }
+                (true, None) => sources.rules = Some(source),
+                (true, Some(first)) => {
+                    return Err(PolicyFilesError::TwoRules {
+                        first: first.name,
+                        second: source.name,
+                    });
                 }
             }
         }
-        for path in &self.shadow {
-            let (tests, policies): (Vec<_>, Vec<_>) = read(path)?.into_iter().partition(is_test);
-            sources.tests.extend(tests);
-            sources.shadow.extend(policies);
-        }
+        sources.shadow = sort(&self.shadow, &mut sources.tests)?;
         let capability = |rules| capability(rules, manifest);
         Ok(Policies::load(&sources, capability)?)
+    }
+}
+
+/// The policies at these places; their tests go to the others.
+///
+/// FAIL-CLOSED: a place without a policy is a mistake, or a folder that somebody is writing just now.
+/// Taken for "no policies", it would switch off what was in force.
+fn sort(paths: &[PathBuf], tests: &mut Vec<Source>) -> Result<Vec<Source>, PolicyFilesError> {
+    let nothing = |path: &PathBuf| PolicyFilesError::Nothing { path: path.clone() };
+    let mut policies = Vec::new();
+    for path in paths {
+        let found = read(path)?;
+        if found.is_empty() {
+            return Err(nothing(path));
+        }
+        for source in found {
+            match is_test(&source) {
+                true => tests.push(source),
+                false => policies.push(source),
+            }
+        }
+    }
+    match paths.first() {
+        Some(path) if policies.is_empty() => Err(nothing(path)),
+        _ => Ok(policies),
     }
 }
 
@@ -88,20 +131,28 @@ fn manifest(path: &Path) -> Result<Manifest, PolicyFilesError> {
     })
 }
 
-/// A file, or the policies in a folder in the order of their names.
+/// A file, or the policies in a folder and below it in the order of their names.
 fn read(path: &Path) -> Result<Vec<Source>, PolicyFilesError> {
     if !path.is_dir() {
         return Ok(vec![source(path)?]);
     }
-    let unreadable = |error| unreadable(path, error);
     let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(unreadable)? {
-        let file = entry.map_err(unreadable)?.path();
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "rego")
-        {
-            files.push(file);
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let unreadable = |error| unreadable(&folder, error);
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
+            let file = entry.path();
+            let is_policy = file
+                .extension()
+                .is_some_and(|extension| extension == "rego");
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            match is_folder {
+                true if !is_hidden => folders.push(file),
+                false if is_policy => files.push(file),
+                _ => {}
+            }
         }
     }
     files.sort_unstable();

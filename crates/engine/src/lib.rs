@@ -34,6 +34,7 @@ mod approval;
 mod approvers;
 mod clock;
 mod decide;
+mod desk;
 mod engine;
 mod files;
 mod hot;
@@ -41,13 +42,18 @@ mod instance;
 mod origin;
 mod record;
 mod refusal;
+mod roster;
 
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
-pub use approval::{ApprovalTimes, NotCounted, Redeemed, Standing, Unaskable, Voted};
+pub use approval::{
+    ApprovalTimes, NotCounted, Redeemed, Standing, Tally, TallyVote, Unaskable, Voted,
+};
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use countersign_approval::ApprovalId;
+pub use desk::Desk;
 pub use engine::Engine;
 pub use files::{PolicyFiles, PolicyFilesError};
 pub use origin::Origin;
 pub use refusal::Refusal;
+pub use roster::NotChanged;

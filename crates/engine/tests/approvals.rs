@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use countersign_approval::{
-    ApprovalId, BallotPaper, CallDecision, Decision, DenyRule, Envelope, Human, Reason, SigningKey,
-    State, Subject, SubjectKind, ToolCall, UnixMs,
+    ApprovalId, BallotPaper, CallDecision, Class, Decision, DenyRule, Envelope, Human, Reason,
+    SigningKey, State, Subject, SubjectKind, ToolCall, UnixMs,
 };
 use countersign_canon::{Json, Limits};
 use countersign_engine::{
@@ -570,4 +570,20 @@ fn a_request_that_was_taken_back_is_over() {
     );
     assert_eq!(refusal(scene.redeem(envelope.id())), "cancelled");
     scene.verify();
+}
+
+#[test]
+fn a_command_that_may_change_something_is_not_shown_as_reading() {
+    let scene = Scene::new(&["ann"], 1);
+    let manifest = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\n\
+        permissions:\n  tools: {exec: {side_effect: read}}\n  exec: {allowed_bins: [rm]}\n\
+        sandbox: {required: true}\n";
+    let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+    let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+    scene.engine.replace_policies(policies);
+    let hold = scene.hold("c1", "exec", r#"{"cmd":"rm x"}"#);
+    assert_eq!(hold.verdict.reason(), Some("SIDE_EFFECT_UNKNOWN"));
+    let envelope = hold.approval.unwrap();
+    let class = envelope.plan().calls()[0].class;
+    assert_eq!(class.effect, Class::UNKNOWN.effect);
 }

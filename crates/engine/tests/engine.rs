@@ -413,11 +413,12 @@ fn with_rules(rules: &str) -> Policies {
 
 #[test]
 fn evaluators_that_disagree_refuse_the_action_and_leave_an_event() {
-    // Two answers for one tool: the interpreter fails, the machine takes the first.
+    // Members of a text, for one tool: the interpreter fails, the machine does not notice.
     let scene = Scene::with(with_rules(
         "package countersign.capability\nimport rego.v1\n\
-         decision := {\"rule\": \"a\", \"decision\": \"allow\", \"reason\": \"OK\"}\n\
-         decision := {\"rule\": \"b\", \"decision\": \"deny\", \"reason\": \"NO\"} if input.tool == \"odd\"\n",
+         decision := {\"rule\": \"b\", \"decision\": \"deny\", \"reason\": \"NO\"} if bad\n\
+         else := {\"rule\": \"a\", \"decision\": \"allow\", \"reason\": \"OK\"}\n\
+         bad if { input.tool == \"odd\"; some part in input.tool; part == \"d\" }\n",
     ));
     let capability = |scene: &Scene| scene.engine.policies().capability().machine();
     assert_eq!(capability(&scene), Machine::Serving);
@@ -557,4 +558,20 @@ fn only_policies_that_compile_and_pass_their_tests_take_over() {
     write("p.rego", &policy("deny"));
     assert_eq!(reload(), Ok(true));
     assert_eq!(scene.reason("c3", "read_file", "{\"n\":3}"), "P");
+}
+
+#[test]
+fn an_entry_that_names_a_server_says_nothing_about_tools_of_nobody() {
+    let manifest = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\n\
+        permissions:\n  tools:\n    list: {side_effect: read, server: files}\n    \
+        pinned: {side_effect: mutate-local, definition: 'sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb'}\n    \
+        plain: {side_effect: read}\n";
+    let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+    let scene = Scene::with(Policies::new(Capability::new(Some(manifest)).unwrap()));
+    assert_eq!(scene.reason("c1", "list", "{}"), "HOLD SIDE_EFFECT_UNKNOWN");
+    assert_eq!(
+        scene.reason("c2", "pinned", "{}"),
+        "HOLD SIDE_EFFECT_UNKNOWN"
+    );
+    assert_eq!(scene.reason("c3", "plain", "{}"), "PERMIT");
 }

@@ -216,7 +216,8 @@ impl Gate {
         match self.engine.approval(approval) {
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
             Ok(None) => Done::Refused(call.id, hold::gone()),
-            Ok(Some(standing)) => match hold::verdict(&standing) {
+            Ok(Some(standing)) => match hold::verdict(&standing, &|| self.engine.denial(&standing))
+            {
                 hold::Verdict::Waits(refused) => Done::Held(Box::new(call), approval, refused),
                 hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
                 hold::Verdict::Approved => self.redeem(call, approval),

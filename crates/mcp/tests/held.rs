@@ -59,6 +59,7 @@ fn j05_a_denial_and_silence_are_told_apart() {
     scene.decide(Decision::Denied(Some(Reason::new("not today").unwrap())));
     let got = scene.pass(LOOK);
     assert_eq!(error(&got[0]), (-32000, "APPROVAL_DENIED".to_owned()));
+    assert!(got[0].contains("who says: not today;"), "{got:?}");
 
     scene.call("2", "deploy", r#"{"n":2}"#);
     let got = scene.pass(Duration::from_secs(300));

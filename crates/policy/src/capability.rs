@@ -47,6 +47,8 @@ pub struct Judgement {
     pub constraints: Option<Constraints>,
     /// Whether the hold is of the class that cannot be undone.
     pub irreversible: bool,
+    /// What the call can change, as far as that is certain.
+    pub side_effect: SideEffect,
     /// Which rule spoke, and why.
     pub explanation: Explanation,
 }
@@ -129,12 +131,13 @@ impl Capability {
     }
 
     fn judgement(&self, rule: &str, verdict: Verdict, facts: &Facts) -> Judgement {
-        let unknown = facts.side_effect == SideEffect::Unknown && !self.is_classic();
+        // A hold that there would be even if somebody had said what the tool does.
+        let held = facts.approval == Approval::Required
+            || verdict.decision() == Decision::Escalate && rule != SIDE_EFFECT;
         Judgement {
             constraints: verdict.decision().permits().then(|| self.constraints()),
-            // One level higher for what nobody has declared: a hold that was asked for anyway
-            // becomes one of the irreversible class.
-            irreversible: facts.irreversible || (unknown && facts.approval == Approval::Required),
+            irreversible: facts.irreversible || (held && self.raises(facts)),
+            side_effect: facts.side_effect,
             explanation: Explanation::new(rule, facts, self.manifest(), &self.places),
             verdict,
         }
@@ -151,6 +154,12 @@ impl Capability {
             max_output_bytes: budgets.max_output_bytes,
             timeout_ms: budgets.timeout_ms,
         }
+    }
+
+    /// Whether a call needs approval one level higher because nobody has declared what it does: an
+    /// allow becomes a hold, and a hold one of the irreversible class.
+    pub(crate) fn raises(&self, facts: &Facts) -> bool {
+        facts.side_effect == SideEffect::Unknown && !self.is_classic()
     }
 
     fn is_classic(&self) -> bool {
@@ -222,6 +231,8 @@ fn members(names: impl Iterator<Item = String>) -> Value {
 }
 
 const ENTRY: &str = "data.countersign.capability.decision";
+/// The rule that holds a call for this reason alone.
+const SIDE_EFFECT: &str = "side-effect";
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,7 @@ pub struct Offered<'a> {
 #[must_use]
 pub struct Classification {
     reason: Option<SideEffecting>,
+    drift: Option<SideEffecting>,
 }
 
 /// Why a tool counts as side-effecting.
@@ -73,6 +74,7 @@ impl Classification {
     pub fn of(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Self {
         Self {
             reason: reason(offered, manifest),
+            drift: drift(offered, manifest),
         }
     }
 
@@ -84,6 +86,29 @@ impl Classification {
     /// Why the tool counts as side-effecting, if it does.
     pub fn reason(&self) -> Option<SideEffecting> {
         self.reason
+    }
+
+    /// How the tool differs from the one that the manifest names, if it names one. Then nothing that
+    /// its entry says is about this tool.
+    pub fn drift(&self) -> Option<SideEffecting> {
+        self.drift
+    }
+}
+
+fn drift(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Option<SideEffecting> {
+    // The entry that grants, which may be one for a dotted prefix.
+    let tool = manifest?.tool(offered.tool)?;
+    let other_server = tool
+        .server
+        .as_deref()
+        .is_some_and(|server| server != offered.server);
+    let changed = tool
+        .definition
+        .is_some_and(|pinned| pinned != offered.definition);
+    match (other_server, changed) {
+        (true, _) => Some(SideEffecting::OtherServer),
+        (false, true) => Some(SideEffecting::DefinitionChanged),
+        (false, false) => None,
     }
 }
 

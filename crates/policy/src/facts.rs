@@ -3,7 +3,7 @@
 //! Everything that needs to know a trick (URLs, paths, command lines, tool names) happens here, once
 //! per action; the rules compare names and numbers.
 
-use countersign_canon::Json;
+use countersign_canon::{Json, Object};
 use countersign_session::View;
 use regorus::Value;
 
@@ -16,6 +16,7 @@ use crate::matcher::{
 use crate::rego::object;
 
 mod clearance;
+mod hosts;
 mod places;
 
 use places::{Access, Places};
@@ -130,7 +131,7 @@ impl Facts {
     ) -> Self {
         let tool = manifest.and_then(|manifest| manifest.tool(action.tool_name));
         let places = Places::of(action.tool_name, tool);
-        let (hosts, hosts_clear) = hosts(action.args, &places.hosts);
+        let (hosts, hosts_clear) = hosts::named(action.args, &places);
         let network = is_network_tool(action.tool_name) || places.hosts_declared;
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
         let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
@@ -175,7 +176,11 @@ impl Facts {
     /// The same facts for a tool that was offered by a server: what its manifest entry says counts
     /// only for the very definition that an operator has pinned.
     pub fn classified(mut self, classification: &Classification) -> Self {
-        if let (SideEffect::Read, Some(reason)) = (self.side_effect, classification.reason()) {
+        let unread = match self.side_effect {
+            SideEffect::Read => classification.reason(),
+            _ => None,
+        };
+        if let Some(reason) = classification.drift().or(unread) {
             self.side_effect = SideEffect::Unknown;
             self.doubt = Some(reason.to_string());
         }
@@ -226,19 +231,6 @@ fn names(tool: &str) -> Vec<String> {
     names
 }
 
-/// The destinations at the given places, and whether all of them could be told.
-fn hosts(args: &Json, places: &[Pointer]) -> (Vec<Host>, bool) {
-    let mut hosts = Vec::new();
-    let mut clear = true;
-    for given in places.iter().filter_map(|place| place.resolve(args)) {
-        match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host),
-            _ => clear = false,
-        }
-    }
-    (hosts, clear)
-}
-
 fn host_value(host: &Host) -> Value {
     let parents: Vec<Value> = parents(host).map(Value::from).collect();
     object([
@@ -251,7 +243,10 @@ fn host_value(host: &Host) -> Value {
 fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Vec<String>, bool) {
     let commands = match places {
         [] => vec![Command::from_args(args)],
-        places => places.iter().map(|place| command_at(place, args)).collect(),
+        places => places
+            .iter()
+            .map(|place| command_at(place, places, args))
+            .collect(),
     };
     let patterns = manifest.map(|manifest| &manifest.permissions().exec.arg_patterns);
     let programs = commands
@@ -278,7 +273,10 @@ fn side_effect(
     }
     let effects = match places.programs.as_slice() {
         [] => vec![Effect::of_args(args)],
-        places => places.iter().map(|place| effect_at(place, args)).collect(),
+        places => places
+            .iter()
+            .map(|place| effect_at(place, places, args))
+            .collect(),
     };
     let doubt = effects.iter().find_map(Effect::why);
     match doubt {
@@ -287,17 +285,41 @@ fn side_effect(
     }
 }
 
-fn effect_at(place: &Pointer, args: &Json) -> Effect {
-    let given = place.resolve(args).cloned();
-    Effect::of_args(&Json::object(given.map(|given| ("command", given))))
+fn effect_at(place: &Pointer, places: &[Pointer], args: &Json) -> Effect {
+    let given = command_given(place, places, args);
+    Effect::of_args(&given.unwrap_or(Json::Null))
 }
 
-/// A declared place holds a program, a command line or a list of words.
-fn command_at(place: &Pointer, args: &Json) -> Command {
-    match place.resolve(args) {
-        Some(given) => Command::from_args(&Json::object([("command", given.clone())])),
+fn command_at(place: &Pointer, places: &[Pointer], args: &Json) -> Command {
+    match command_given(place, places, args) {
+        Some(given) => Command::from_args(&given),
         None => Command::Unclear(Unclear::Missing),
     }
+}
+
+/// A declared place holds a program, a command line or a list of words: the arguments as an exec tool
+/// would take them. SECURITY: with what stands beside it, because `args`, `env` and the like change
+/// what runs wherever the command stands.
+fn command_given(place: &Pointer, places: &[Pointer], args: &Json) -> Option<Json> {
+    let command = place.resolve(args)?.clone();
+    let mut given = Object::new();
+    for level in [Pointer::root(), place.parent()] {
+        let members = level.resolve(args).and_then(Json::as_object);
+        for (name, value) in members.into_iter().flatten() {
+            if !places.iter().any(|place| place.passes(&level, name)) {
+                given.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    let usual = |name: &&str| Command::NAMES.contains(name);
+    // Under a name that is taken it would hide what stands there; under two it is unclear.
+    let name = match place.name().filter(usual) {
+        Some(name) if !given.contains_key(name) => name,
+        _ if given.contains_key("command") => "cmd",
+        _ => "command",
+    };
+    given.insert(name.to_owned(), command);
+    Some(Json::Object(given))
 }
 
 fn is_clear(command: &Command, patterns: Option<&ArgPatterns>) -> bool {
@@ -337,9 +359,18 @@ fn paths_outside(
         return vec!["(no path)".to_owned()];
     }
     given
+        .flat_map(each_path)
         .filter(|path| !is_inside(path, roots, surroundings))
         .map(shown)
         .collect()
+}
+
+/// A path, or each of a list of paths. An empty list names no path and is no text either.
+fn each_path(given: &Json) -> &[Json] {
+    match given {
+        Json::Array(paths) if !paths.is_empty() => paths,
+        _ => std::slice::from_ref(given),
+    }
 }
 
 fn is_inside(path: &Json, roots: &[NormalPath], surroundings: &Surroundings<'_>) -> bool {

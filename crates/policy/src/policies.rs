@@ -2,10 +2,10 @@
 
 use countersign_canon::{Digest, Json};
 
-use crate::Verdict;
 use crate::capability::{Capability, Judgement};
 use crate::facts::Facts;
 use crate::rego::{BundleError, Source, object, testing, to_value};
+use crate::{Decision, Verdict};
 
 mod user;
 
@@ -16,6 +16,8 @@ pub struct Policies {
     capability: Capability,
     others: Vec<UserPolicy>,
     digest: Digest,
+    /// Whether everything is allowed, and what would have been said is recorded only.
+    observing: bool,
 }
 
 /// Why files are not put in force.
@@ -62,6 +64,7 @@ impl Policies {
             capability,
             others: Vec::new(),
             digest,
+            observing: false,
         }
     }
 
@@ -98,6 +101,20 @@ impl Policies {
         self
     }
 
+    /// The same policies, all of them in the shadow: every action is allowed, and what they would have
+    /// said is recorded. For finding out what a roll-out would stop; it stops nothing.
+    #[must_use = "gives the changed policies back"]
+    pub fn observing(mut self) -> Self {
+        self.observing = true;
+        self.digest = Digest::of_parts(&[self.digest.as_bytes(), b"\0observe"]);
+        self
+    }
+
+    /// Whether they stop nothing.
+    pub fn is_observing(&self) -> bool {
+        self.observing
+    }
+
     /// The capability rules.
     pub fn capability(&self) -> &Capability {
         &self.capability
@@ -116,6 +133,30 @@ impl Policies {
     /// The strictest verdict, and what each policy beside the capability rules said. `session` is
     /// asked for only if there is such a policy.
     pub fn judge(
+        &self,
+        facts: &Facts,
+        args: &Json,
+        session: &dyn Fn() -> Json,
+    ) -> (Judgement, Vec<Opinion>) {
+        let (judgement, mut opinions) = self.said(facts, args, session);
+        if !self.observing {
+            return (judgement, opinions);
+        }
+        opinions.push(Opinion {
+            policy: OBSERVED.to_owned(),
+            mode: Mode::Shadow,
+            verdict: judgement.verdict.clone(),
+            explanation: judgement.explanation.clone(),
+        });
+        let judgement = Judgement {
+            verdict: Verdict::new(Decision::Allow, OBSERVED),
+            constraints: Some(self.capability.constraints()),
+            ..judgement
+        };
+        (judgement, opinions)
+    }
+
+    fn said(
         &self,
         facts: &Facts,
         args: &Json,
@@ -142,6 +183,8 @@ impl Policies {
             .map(|policy| policy.opinion(&input))
             .collect();
         for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
+            let held = opinion.verdict.decision() == Decision::Escalate;
+            judgement.irreversible |= held && self.capability.raises(facts);
             judgement = self.joined(judgement, opinion);
         }
         (judgement, opinions)
@@ -194,6 +237,9 @@ impl Policies {
         }
     }
 }
+
+/// The name of the verdict that would have counted, and the reason of the one that does.
+const OBSERVED: &str = "observed";
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 mod bundle;
 mod evaluate;
 mod inspect;
+mod recursion;
 pub mod testing;
 mod value;
 

@@ -161,13 +161,29 @@ impl Verdict {
         })
     }
 
-    /// The stricter of two verdicts; of two equally strict ones, the first.
+    /// The stricter of two verdicts; of two equally strict ones, the first. What they ask for beside
+    /// their decision counts together: labels of both are kept, and two changes are no change that
+    /// both asked for.
     pub fn strictest(self, other: Self) -> Self {
-        if other.decision > self.decision {
-            other
-        } else {
-            self
+        let (mut strictest, milder) = match other.decision > self.decision {
+            true => (other, self),
+            false => (self, other),
+        };
+        // FAIL-CLOSED: one of the two would be lost.
+        if let (Some(one), Some(two)) = (&strictest.transform, &milder.transform)
+            && one != two
+        {
+            return Self::new(Decision::Deny, TRANSFORM_INVALID).with_message(format!(
+                "two policies change the action, at `{}` and at `{}`: make them one policy",
+                one.path, two.path
+            ));
         }
+        for label in milder.result_labels {
+            if !strictest.result_labels.contains(&label) {
+                strictest.result_labels.push(label);
+            }
+        }
+        strictest
     }
 
     /// The same verdict, if it is at least this strict; otherwise this decision for its reason.
@@ -323,6 +339,7 @@ fn invalid(problem: &str) -> VerdictError {
 }
 
 const RESERVED: &str = "runtime_error:";
+const TRANSFORM_INVALID: &str = "runtime_error:transform_invalid";
 const MAX_EVIDENCE_BYTES: usize = 4096;
 
 #[cfg(test)]

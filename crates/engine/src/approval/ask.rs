@@ -91,7 +91,7 @@ fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
         id: ToolCallId::new(proposal.call_id.as_str()).map_err(plan_error)?,
         tool: tool(proposal),
         args: Arguments::new(proposal.args.clone()).map_err(plan_error)?,
-        class: class(proposal, question.judgement, question.policies),
+        class: class(question.judgement),
     };
     let seen = fingerprints(proposal.preconditions.iter());
     Plan::new(scope, vec![call], question.policies.digest(), seen).map_err(plan_error)
@@ -105,10 +105,9 @@ pub(crate) fn tool(proposal: &Proposal<'_>) -> Tool {
     }
 }
 
-pub(crate) fn class(proposal: &Proposal<'_>, judgement: &Judgement, policies: &Policies) -> Class {
-    let manifest = policies.capability().manifest();
-    let tool = manifest.and_then(|manifest| manifest.tool(&proposal.tool_name));
-    let effect = tool.and_then(|tool| tool.side_effect.as_str().parse().ok());
+/// What the call can change, as it was judged: an entry of the manifest may say less than is certain.
+pub(crate) fn class(judgement: &Judgement) -> Class {
+    let effect = judgement.side_effect.as_str().parse().ok();
     Class {
         effect: effect.unwrap_or(Class::UNKNOWN.effect),
         irreversible: judgement.irreversible,

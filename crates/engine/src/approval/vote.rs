@@ -54,6 +54,18 @@ impl Engine {
         Err(NotCounted::Failed("others decide too fast".to_owned()))
     }
 
+    /// What people said when they denied a request, as they said it.
+    pub fn denial(&self, standing: &Standing) -> Option<String> {
+        let reader = self.store().reader();
+        let votes = reader.votes(standing.row.id).ok()?;
+        let said = votes.iter().filter_map(|event| {
+            let (submission, _) = recorded(event, reader).ok()?;
+            let mut decisions = submission.claims().decisions.iter();
+            decisions.find_map(|it| Some(it.decision.reason()?.as_str().to_owned()))
+        });
+        said.last()
+    }
+
     fn try_vote(&self, submission: &Submission) -> Result<Voted, Fault> {
         let row = self
             .store()

@@ -41,7 +41,7 @@ pub(super) fn refused(hold: &Hold) -> Refused {
 }
 
 /// What a request has come to. An expired one is not a denial: nobody answered.
-pub(super) fn verdict(standing: &Standing) -> Verdict {
+pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<String>) -> Verdict {
     let approval = Some(standing.row.id.to_string());
     let over = |reason: &str, message: String| {
         Verdict::Over(Refused {
@@ -64,7 +64,12 @@ pub(super) fn verdict(standing: &Standing) -> Verdict {
         State::Approved => Verdict::Approved,
         State::Denied => over(
             "APPROVAL_DENIED",
-            "denied by a human; do not retry, change the plan or ask the operator".to_owned(),
+            match denial() {
+                Some(reason) => format!(
+                    "denied by a human, who says: {reason}; do not retry, change the plan or ask"
+                ),
+                None => "denied by a human; do not retry, change the plan or ask".to_owned(),
+            },
         ),
         State::Expired | State::ExpiredUnused => over(
             "APPROVAL_NOT_ANSWERED",

@@ -60,7 +60,7 @@ impl Explanation {
             file: places.file.clone(),
             line: places.lines.get(rule).copied().unwrap_or(0),
             facts: relevant(rule, facts, manifest),
-            change: change(rule, facts),
+            change: change(rule, facts, manifest),
         }
     }
 }
@@ -120,18 +120,31 @@ fn counted(count: u64, limit: Option<u64>) -> Json {
     ])
 }
 
-fn change(rule: &str, facts: &Facts) -> String {
+/// Only what is missing: a list of everything would ask for more than the call needs.
+fn missing(facts: &Facts, manifest: Option<&Manifest>) -> (String, String) {
+    let permissions = manifest.map(Manifest::permissions);
+    let hosts = facts
+        .hosts
+        .iter()
+        .filter(|host| permissions.is_none_or(|permissions| !permissions.net.domains.covers(host)));
+    let programs = facts.programs.iter().filter(|program| {
+        permissions.is_none_or(|permissions| !permissions.exec.allowed_bins.contains(*program))
+    });
+    let hosts: Vec<String> = hosts.map(ToString::to_string).collect();
+    let programs: Vec<&str> = programs.map(String::as_str).collect();
+    (hosts.join(", "), programs.join(", "))
+}
+
+fn change(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> String {
     let tool = &facts.tool;
+    let (hosts, programs) = missing(facts, manifest);
     match rule {
         "undeclared" => format!("declare `{tool}` under permissions.tools"),
         "egress" if !facts.hosts_clear => "give the destination as a plain host or URL".to_owned(),
         "egress" if facts.hosts.is_empty() => {
             "say where the call goes, for example in `url`".to_owned()
         }
-        "egress" => format!(
-            "list {} under permissions.net.domains",
-            facts.host_names().join(", ")
-        ),
+        "egress" => format!("list {hosts} under permissions.net.domains"),
         "budget" => "start a new session, or raise the limit in permissions.budgets".to_owned(),
         "loop" => "make another call; polling tools can be exempted in `loops`".to_owned(),
         "taint" => "sanitise the content and name its key, or ask a human".to_owned(),
@@ -142,10 +155,7 @@ fn change(rule: &str, facts: &Facts) -> String {
         "exec" if !facts.command_clear => {
             "write a plain command whose programs and arguments can be told".to_owned()
         }
-        "exec" => format!(
-            "list {} under permissions.exec.allowed_bins",
-            facts.programs.join(", ")
-        ),
+        "exec" => format!("list {programs} under permissions.exec.allowed_bins"),
         "path" => "stay inside the roots of permissions.fs".to_owned(),
         "approval" => "a human approves the call".to_owned(),
         "side-effect" if facts.doubt.is_some() => {

@@ -228,3 +228,124 @@ fn rules_that_give_no_answer_deny() {
         assert!(judgement.constraints.is_none());
     }
 }
+
+#[test]
+fn a_hold_for_taint_is_irreversible_unless_the_effect_is_declared() {
+    let manifest = |entry: &str| {
+        let text = format!(
+            r#"{{"schema":"countersign/manifest/v1","permissions":{{"tools":{{"write_file":{entry}}}}}}}"#
+        );
+        Capability::new(Some(Manifest::partial(&json(&text)).unwrap())).unwrap()
+    };
+    let tainted = || State {
+        tainted: true,
+        ..calm()
+    };
+    for (entry, state, reason, irreversible) in [
+        ("{}", tainted(), "TAINTED_TO_HIGH_RISK", true),
+        (
+            r#"{"side_effect":"mutate-local"}"#,
+            tainted(),
+            "TAINTED_TO_HIGH_RISK",
+            false,
+        ),
+        ("{}", calm(), "SIDE_EFFECT_UNKNOWN", false),
+        (
+            r#"{"approval":"required"}"#,
+            calm(),
+            "APPROVAL_REQUIRED",
+            true,
+        ),
+    ] {
+        let judgement = judge(&manifest(entry), "write_file", "{}", state);
+        assert_eq!(judgement.verdict.decision(), Decision::Escalate);
+        assert_eq!(judgement.verdict.reason(), Some(reason));
+        assert_eq!(judgement.irreversible, irreversible, "{entry} {reason}");
+    }
+}
+
+#[test]
+fn an_explanation_asks_for_no_more_than_is_missing() {
+    let manifest = r#"{"permissions":{"tools":["exec","net"],"net":{"domains":["x.com"]},
+        "exec":{"allowed_bins":["ls"]}}}"#;
+    let rules = Capability::new(Some(Manifest::partial(&json(manifest)).unwrap())).unwrap();
+    for (tool, args, change) in [
+        (
+            "exec",
+            r#"{"cmd":"ls; rm x"}"#,
+            "list rm under permissions.exec.allowed_bins",
+        ),
+        (
+            "net",
+            r#"{"url":"https://x.com","host":"y.com"}"#,
+            "list y.com under permissions.net.domains",
+        ),
+    ] {
+        let judgement = judge(&rules, tool, args, calm());
+        assert_eq!(judgement.explanation.change, change);
+    }
+}
+
+#[test]
+fn every_path_of_a_call_has_to_be_inside() {
+    let classic = r#"{"permissions":{"tools":["read_file"],"fs":{"read_roots":["/data"]}}}"#;
+    let declared = r#"{"schema":"countersign/manifest/v1","permissions":{"fs":{"read_roots":["/data"]},
+        "tools":{"many":{"side_effect":"read","arguments":{"path":"/paths"}}}}}"#;
+    let files = r#"{"permissions":{"tools":["read_text_file","read_multiple_files","create_file"],
+        "fs":{"read_roots":["/data"],"write_roots":["/data/out"]}}}"#;
+    let allow = (Decision::Allow, "OK");
+    let deny = (Decision::Deny, "PATH_DENY");
+    for (manifest, tool, args, expect) in [
+        (classic, "read_file", r#"{"path":"/data/a"}"#, allow),
+        (
+            classic,
+            "read_file",
+            r#"{"path":"/data/a","paths":["/etc/passwd"]}"#,
+            deny,
+        ),
+        (
+            classic,
+            "read_file",
+            r#"{"path":"/data/a","target":"/etc/passwd"}"#,
+            deny,
+        ),
+        (
+            classic,
+            "read_file",
+            r#"{"paths":["/data/a","/data/b"]}"#,
+            allow,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a","/data/b"]}"#,
+            allow,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a","/data/../etc"]}"#,
+            deny,
+        ),
+        (
+            declared,
+            "many",
+            r#"{"paths":["/data/a",["/data/b"]]}"#,
+            deny,
+        ),
+        (declared, "many", r#"{"paths":["/data/a",5]}"#, deny),
+        (declared, "many", r#"{"paths":[]}"#, deny),
+        (declared, "many", r#"{"paths":"/data/a"}"#, allow),
+        (files, "read_text_file", r#"{"path":"/etc/passwd"}"#, deny),
+        (
+            files,
+            "read_multiple_files",
+            r#"{"paths":["/etc/passwd"]}"#,
+            deny,
+        ),
+        (files, "create_file", r#"{"path":"/data/a"}"#, deny),
+        (files, "create_file", r#"{"path":"/data/out/a"}"#, allow),
+    ] {
+        check(manifest, tool, args, calm(), expect);
+    }
+}

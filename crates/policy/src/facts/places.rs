@@ -24,6 +24,10 @@ pub(super) enum Access {
 }
 
 impl Places {
+    /// The members in which network tools usually take their destination.
+    pub(super) const USUAL_HOSTS: &'static [&'static str] =
+        &["domain", "host", "hostname", "url", "uri", "endpoint"];
+
     pub(super) fn of(name: &str, tool: Option<&Tool>) -> Self {
         let declared = tool.map(|tool| &tool.arguments);
         let hosts = declared
@@ -69,8 +73,15 @@ fn usual_access(name: &str) -> Access {
     };
     if one_of(&[
         "read_file",
+        "read_text_file",
+        "read_media_file",
+        "read_multiple_files",
+        "get_file_info",
+        "search_files",
+        "directory_tree",
         "list_dir",
         "list_directory",
+        "list_directory_with_sizes",
         "fs.read",
         "fs.list",
         "fs.stat",
@@ -79,10 +90,16 @@ fn usual_access(name: &str) -> Access {
     }
     if one_of(&[
         "write_file",
+        "append_file",
+        "create_file",
         "edit_file",
-        "delete_file",
+        "copy_file",
         "move_file",
+        "rename_file",
+        "delete_file",
+        "remove_file",
         "create_directory",
+        "delete_directory",
         "fs",
     ]) {
         return Access::Write;
@@ -98,8 +115,10 @@ fn pointers(texts: &[&str]) -> Vec<Pointer> {
 }
 
 static NOWHERE: [Pointer; 0] = [];
-static USUAL_HOSTS: LazyLock<Vec<Pointer>> =
-    LazyLock::new(|| pointers(&["/domain", "/host", "/hostname", "/url", "/uri", "/endpoint"]));
+static USUAL_HOSTS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
+    let pointer = |name: &&str| Pointer::parse(&format!("/{name}")).ok();
+    Places::USUAL_HOSTS.iter().filter_map(pointer).collect()
+});
 static USUAL_PATHS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
     pointers(&[
         "/path",
@@ -113,5 +132,12 @@ static USUAL_PATHS: LazyLock<Vec<Pointer>> = LazyLock::new(|| {
         "/destination",
         "/from",
         "/to",
+        "/src",
+        "/dst",
+        "/old_path",
+        "/new_path",
+        "/target",
+        "/paths",
+        "/files",
     ])
 });

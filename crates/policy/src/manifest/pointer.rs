@@ -35,6 +35,33 @@ impl Pointer {
     }
 }
 
+impl Pointer {
+    /// The whole value.
+    pub(crate) fn root() -> Self {
+        Self { tokens: Vec::new() }
+    }
+
+    /// The place that holds this one; the whole value holds itself.
+    pub(crate) fn parent(&self) -> Self {
+        let tokens = self.tokens.split_last().map(|(_, tokens)| tokens.to_vec());
+        Self {
+            tokens: tokens.unwrap_or_default(),
+        }
+    }
+
+    /// The last step.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.tokens.last().map(String::as_str)
+    }
+
+    /// Whether this is the member of `place` with that name, or somewhere in it.
+    pub(crate) fn passes(&self, place: &Self, name: &str) -> bool {
+        let rest = self.tokens.strip_prefix(place.tokens.as_slice());
+        rest.and_then(<[String]>::first)
+            .is_some_and(|next| next == name)
+    }
+}
+
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.tokens

@@ -31,6 +31,9 @@ pub enum Command {
 }
 
 impl Command {
+    /// The names under which exec tools take their command.
+    pub(crate) const NAMES: &'static [&'static str] = arguments::NAMES;
+
     /// Reads `bin` with `args`, or `cmd` or `command` as a shell line or a list of words.
     pub fn from_args(args: &Json) -> Self {
         arguments::read(args).into()

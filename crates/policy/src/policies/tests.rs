@@ -42,7 +42,8 @@ fn judge(cents: u64, policies: &Policies) -> (Judgement, Vec<Opinion>) {
         examine: &|_| Link::No,
         base: None,
     };
-    let facts = Facts::of(&action, state, &surroundings, None);
+    let manifest = policies.capability().manifest();
+    let facts = Facts::of(&action, state, &surroundings, manifest);
     policies.judge(&facts, &args, &|| Json::Null)
 }
 
@@ -145,4 +146,102 @@ fn a_policy_without_an_answer_denies() {
         Some("runtime_error:policy_undefined")
     );
     assert!(judgement.constraints.is_none());
+}
+
+/// A policy of its own package that always answers this.
+fn always(package: &str, answer: &str) -> Source {
+    let text = format!("package {package}\nimport rego.v1\nverdict := {answer}\n");
+    source(&format!("{package}.rego"), &text)
+}
+
+fn enforced(sources: Vec<Source>) -> Policies {
+    let manifest = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\n\
+        permissions: {tools: {pay: {side_effect: mutate-external}}}\n";
+    let manifest = crate::manifest::Manifest::read(manifest.as_bytes()).unwrap();
+    let sources = PolicySources {
+        enforced: sources,
+        ..PolicySources::default()
+    };
+    Policies::load(&sources, |_| Capability::new(Some(manifest))).unwrap()
+}
+
+#[test]
+fn no_change_that_a_policy_asks_for_is_lost() {
+    let change = |at: &str| {
+        format!(
+            r#"{{"decision":"transform","transform":{{"path":"$policy_target.{at}","value":1}}}}"#
+        )
+    };
+    let same = enforced(vec![
+        always("a", &change("cents")),
+        always("b", &change("cents")),
+    ]);
+    let (judgement, _) = judge(5, &same);
+    assert_eq!(judgement.verdict.decision(), Decision::Transform);
+
+    let other = enforced(vec![
+        always("a", &change("cents")),
+        always("b", &change("note")),
+    ]);
+    let (judgement, _) = judge(5, &other);
+    assert_eq!(judgement.verdict.decision(), Decision::Deny);
+    assert_eq!(
+        judgement.verdict.reason(),
+        Some("runtime_error:transform_invalid")
+    );
+    assert!(judgement.constraints.is_none());
+}
+
+#[test]
+fn labels_of_every_policy_count() {
+    let labelled = |decision: &str, label: &str| {
+        format!(r#"{{"decision":"{decision}","result_labels":["{label}"]}}"#)
+    };
+    let policies = enforced(vec![
+        always("a", &labelled("allow", "internal")),
+        always("b", &labelled("warn", "hr")),
+        always("c", &labelled("allow", "hr")),
+    ]);
+    let (judgement, _) = judge(5, &policies);
+    assert_eq!(judgement.verdict.decision(), Decision::Warn);
+    let mut labels = judgement.verdict.result_labels().to_vec();
+    labels.sort();
+    assert_eq!(labels, ["hr", "internal"]);
+}
+
+#[test]
+fn a_hold_of_what_nobody_declared_is_of_the_irreversible_class() {
+    let hold = always("a", r#"{"decision":"escalate","reason":"ASK"}"#);
+    let sources = PolicySources {
+        enforced: vec![hold.clone()],
+        ..PolicySources::default()
+    };
+    let (undeclared, _) = judge(5, &load(&sources).unwrap());
+    assert_eq!(undeclared.verdict.decision(), Decision::Escalate);
+    assert!(undeclared.irreversible);
+
+    let (declared, _) = judge(5, &enforced(vec![hold]));
+    assert_eq!(declared.verdict.decision(), Decision::Escalate);
+    assert!(!declared.irreversible);
+}
+
+#[test]
+fn observing_stops_nothing_and_says_what_would_have_been() {
+    let sources = PolicySources {
+        enforced: vec![source("limits.rego", POLICY)],
+        ..PolicySources::default()
+    };
+    let enforcing = load(&sources).unwrap();
+    let digest = enforcing.digest();
+    let observing = enforcing.observing();
+    let (judgement, opinions) = judge(501, &observing);
+    assert_eq!(judgement.verdict.decision(), Decision::Allow);
+    assert!(judgement.constraints.is_some());
+    let said = opinions.last().unwrap();
+    assert_eq!(
+        (said.policy.as_str(), said.mode),
+        ("observed", Mode::Shadow)
+    );
+    assert_eq!(said.verdict.reason(), Some("TOO_DEAR"));
+    assert_ne!(observing.digest(), digest);
 }

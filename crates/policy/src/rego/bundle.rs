@@ -11,7 +11,7 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value};
 
 use super::evaluate::Evaluator;
-use super::inspect::{self, FORBIDDEN, Syntax};
+use super::inspect::{self, Syntax};
 
 /// One file of policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub enum BundleError {
     /// A policy calls what a policy must not.
     #[error("policies must not call `{0}`: a verdict may depend on its input only")]
     Forbidden(String),
+    /// A function calls itself, which could end the process.
+    #[error("`{0}` can call itself: policies must not recurse")]
+    Recursive(String),
     /// The data cannot be used.
     #[error("the policy data cannot be used: {0}")]
     Data(String),
@@ -78,9 +81,7 @@ impl Bundle {
             .ok()
             .and_then(|tree| inspect::syntax(&tree))
             .ok_or_else(|| BundleError::Compile("the syntax tree cannot be read".to_owned()))?;
-        if let Some(forbidden) = FORBIDDEN.iter().find(|name| syntax.calls.contains(**name)) {
-            return Err(BundleError::Forbidden((*forbidden).to_owned()));
-        }
+        syntax.check()?;
         let digest = digest(sources, &data, entry);
         engine
             .add_data(data.clone())

@@ -149,6 +149,9 @@ impl Bundle {
         let machine = self.program.as_ref().map(|program| {
             let mut machine = RegoVM::new();
             machine.load_program(program.clone());
+            // FAIL-CLOSED: as the interpreter, or an error in a condition would only be undefined,
+            // and what it should deny allowed.
+            machine.set_strict_builtin_errors(true);
             machine.set_max_instructions(MAX_INSTRUCTIONS);
             machine.set_execution_timer_config(Some(ExecutionTimerConfig {
                 limit: TIME_LIMIT,

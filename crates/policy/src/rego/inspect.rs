@@ -1,8 +1,11 @@
 //! Looking at the syntax of policies before they are used.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use countersign_canon::{Json, Limits, Numbers};
+
+use super::bundle::BundleError;
+use super::recursion::Functions;
 
 /// What the syntax of a bundle shows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub(super) struct Syntax {
     pub(super) inputs: BTreeSet<String>,
     /// Constructs that the virtual machine is known to get wrong, or that we do not trust it with.
     pub(super) doubtful: BTreeSet<&'static str>,
+    /// A function that can call itself.
+    pub(super) recursive: Option<String>,
 }
 
 /// Builtins that would make a verdict depend on something else than its input.
@@ -25,6 +30,9 @@ pub(super) const FORBIDDEN: &[&str] = &[
     "uuid.rfc4122",
 ];
 
+/// Builtins that the machine may serve.
+const SAFE: &[&str] = &["count"];
+
 /// Reads the syntax tree that the engine prints. `None` if it cannot be read, which nobody should
 /// take for a good sign.
 pub(super) fn syntax(tree: &str) -> Option<Syntax> {
@@ -35,15 +43,34 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
     };
     let tree = Json::admit(tree.as_bytes(), &limits).ok()?;
     let mut syntax = Syntax::default();
+    let mut functions = Functions::default();
     for policy in tree.as_array()? {
-        let rules = policy.get("ast")?.get("rules")?;
+        let module = policy.get("ast")?;
+        let rules = module.get("rules")?;
         syntax.visit(rules);
+        syntax.notice_several_values(rules);
+        // A package with an odd name is known by the part that is not.
+        let package = path(module.get("package")?.get("refr")?).unwrap_or_default();
+        functions.add(&package, rules);
     }
+    syntax.recursive = functions.recursive();
+    syntax.notice_failing_calls(&functions);
     syntax.keep_longest_inputs();
     Some(syntax)
 }
 
 impl Syntax {
+    /// What no policy may do, whoever asks.
+    pub(super) fn check(&self) -> Result<(), BundleError> {
+        if let Some(forbidden) = FORBIDDEN.iter().find(|name| self.calls.contains(**name)) {
+            return Err(BundleError::Forbidden((*forbidden).to_owned()));
+        }
+        match &self.recursive {
+            Some(function) => Err(BundleError::Recursive(function.clone())),
+            None => Ok(()),
+        }
+    }
+
     fn visit(&mut self, node: &Json) {
         match node {
             Json::Array(elements) => elements.iter().for_each(|element| self.visit(element)),
@@ -71,6 +98,11 @@ impl Syntax {
                 let of_input = path.as_deref().and_then(|path| path.strip_prefix("input."));
                 self.inputs.extend(of_input.map(str::to_owned));
             }
+            // SECURITY: what fails in the interpreter, and so denies, is only undefined in the machine;
+            // a condition that should deny would not hold.
+            "ArithExpr" | "UnaryExpr" => {
+                self.doubtful.insert("arithmetic");
+            }
             // `every` with a body that is undefined was seen to hold in the machine.
             "Every" => {
                 self.doubtful.insert("every");
@@ -88,6 +120,35 @@ impl Syntax {
             }
             "head" => self.notice_head(value),
             _ => {}
+        }
+    }
+
+    /// Calls of anything but functions of the bundle and of builtins that cannot fail on facts.
+    fn notice_failing_calls(&mut self, functions: &Functions) {
+        // `walk` has a reason of its own.
+        let is_safe =
+            |name: &String| SAFE.contains(&name.as_str()) || name == "walk" || functions.has(name);
+        if !self.calls.iter().all(is_safe) {
+            self.doubtful.insert("a builtin that can fail");
+        }
+    }
+
+    /// Rules of one name with values that could differ: the interpreter fails, the machine takes one.
+    fn notice_several_values(&mut self, rules: &Json) {
+        let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+        for rule in rules.as_array().unwrap_or_default() {
+            let head = rule.get("Spec").and_then(|spec| spec.get("head"));
+            let head = head.and_then(|head| head.get("Compr").or_else(|| head.get("Func")));
+            let Some(head) = head else { continue };
+            let Some(name) = head.get("refr").and_then(path) else {
+                continue;
+            };
+            let has_value = head.get("assign").is_some_and(|assign| !assign.is_null());
+            let before = seen.get(&name).copied();
+            if before.is_some_and(|had_value| had_value || has_value) {
+                self.doubtful.insert("a rule with several values");
+            }
+            seen.insert(name, has_value || before.unwrap_or_default());
         }
     }
 
@@ -115,7 +176,7 @@ impl Syntax {
 }
 
 /// `Var` and `RefDot` nodes as a dotted name.
-fn path(node: &Json) -> Option<String> {
+pub(super) fn path(node: &Json) -> Option<String> {
     if let Some(var) = node.get("Var") {
         return var.get("value")?.as_str().map(str::to_owned);
     }

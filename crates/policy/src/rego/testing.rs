@@ -18,7 +18,7 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value};
 
 use super::bundle::{BundleError, CHECK_INTERVAL, Source};
-use super::inspect::{self, FORBIDDEN};
+use super::inspect;
 use super::object;
 use crate::capability;
 use crate::manifest::Manifest;
@@ -97,10 +97,8 @@ fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, Bundl
     let tree = engine.get_ast_as_json().ok();
     let syntax = tree.and_then(|tree| inspect::syntax(&tree));
     let syntax = syntax.ok_or_else(|| BundleError::Compile(UNREADABLE.to_owned()))?;
-    match FORBIDDEN.iter().find(|name| syntax.calls.contains(**name)) {
-        Some(forbidden) => Err(BundleError::Forbidden((*forbidden).to_owned())),
-        None => Ok(engine),
-    }
+    syntax.check()?;
+    Ok(engine)
 }
 
 fn run_file(outline: &Outline, all: &[Outline], engine: &mut Engine) -> Vec<Test> {

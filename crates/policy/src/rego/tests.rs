@@ -95,6 +95,20 @@ fn the_machine_is_not_trusted_with_doubtful_constructs() {
         ("q if input.x\nr if q with input.x as true", "with"),
         ("r := [v | walk(input, [_, v])]", "walk"),
         ("r if { every x in input.xs { data.known[x] } }", "every"),
+        ("r if 10 / input.n > 5", "arithmetic"),
+        ("r if to_number(input.n) > 5", "a builtin that can fail"),
+        (
+            "r if regex.match(input.n, \"x\")",
+            "a builtin that can fail",
+        ),
+        (
+            "r if level > 5\nlevel := 9 if input.x\nlevel := 1 if input.y",
+            "a rule with several values",
+        ),
+        (
+            "r if f(input) > 5\nf(x) := 9 if x.x\nf(x) := 1 if x.y",
+            "a rule with several values",
+        ),
     ] {
         let mut bundle = bundle(text).unwrap();
         assert_eq!(
@@ -108,7 +122,7 @@ fn the_machine_is_not_trusted_with_doubtful_constructs() {
 
 #[test]
 fn the_machine_serves_only_after_it_was_tried() {
-    let mut bundle = bundle("r := input.n + 1").unwrap();
+    let mut bundle = bundle("r := [input.n]").unwrap();
     assert_eq!(bundle.admit_machine(&[]), Err(NotAdmitted::Untried));
     assert_eq!(
         bundle.admit_machine(&[input(r#"{"n":1}"#), input("{}")]),
@@ -117,18 +131,18 @@ fn the_machine_serves_only_after_it_was_tried() {
     assert_eq!(bundle.machine(), Machine::Serving);
     for n in 0..600_u64 {
         let answer = bundle.evaluate(&input(&format!("{{\"n\":{n}}}")));
-        assert_eq!(answer, Ok(Value::from(n + 1)));
+        assert_eq!(answer, Ok(Value::from(vec![Value::from(n)])));
     }
 }
 
 #[test]
 fn a_wrong_answer_of_the_machine_refuses_and_ends_its_service() {
-    // Two rules that disagree: the interpreter fails, the machine does not notice. The trial input
-    // does not show it.
-    let text = "r := \"allow\" if input.x\nr := \"deny\" if input.x";
+    // Looking for members of a text: the interpreter fails, the machine does not notice. The trial
+    // input does not show it.
+    let text = "r := \"deny\" if bad\nelse := \"allow\"\nbad if { some x in input.x; x == 1 }";
     let mut bundle = bundle(text).unwrap();
     assert_eq!(bundle.admit_machine(&[input("{}")]), Ok(()));
-    let tricky = input(r#"{"x":true}"#);
+    let tricky = input(r#"{"x":"text"}"#);
     assert_eq!(bundle.evaluate(&tricky), Err(EvalError::Disagreement));
     assert_eq!(bundle.machine(), Machine::Demoted);
     assert!(matches!(
@@ -142,4 +156,51 @@ fn the_digest_tells_bundles_apart() {
     let one = bundle("r := 1").unwrap().digest();
     assert_eq!(one, bundle("r := 1").unwrap().digest());
     assert_ne!(one, bundle("r := 2").unwrap().digest());
+}
+
+#[test]
+fn functions_that_call_themselves_are_refused() {
+    for text in [
+        "f(x) := f(x + 1)\nr := f(1)",
+        "f(x) := g(x)\ng(x) := h(x)\nh(x) := data.p.f(x)\nr := f(1)",
+        "f(x) := {y | some y in [f(x)]}\nr := 1",
+        "f(x) := 1 if x == 0\nelse := f(x - 1)\nr := f(3)",
+    ] {
+        let refused = bundle(text).err();
+        assert!(
+            matches!(refused, Some(BundleError::Recursive(_))),
+            "{text}: {refused:?}"
+        );
+    }
+    for text in [
+        "f(x) := g(x)\ng(x) := x + count([x])\nr := f(1)",
+        "f(x) := 1 if x == 0\nf(x) := 2 if x == 1\nr := f(f(1))",
+    ] {
+        assert!(bundle(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn functions_of_several_packages_are_told_apart() {
+    let compile = |p: &str, lib: &str| {
+        let source = |name: &str, text: &str| Source {
+            name: format!("{name}.rego"),
+            text: format!("package {name}\nimport rego.v1\n{text}\n"),
+        };
+        let sources = [source("p", p), source("lib", lib)];
+        Bundle::compile(&sources, Value::new_object(), "data.p.r").err()
+    };
+    let own = "import data.lib\nf(x) := lib.f(x)\nr := f(1)";
+    assert_eq!(compile(own, "f(x) := x"), None);
+    let back = "import data.p\nf(x) := p.f(x)";
+    assert!(matches!(
+        compile(own, back),
+        Some(BundleError::Recursive(_))
+    ));
+    let named = "import data.lib.g\nf(x) := g(x)\nr := f(1)";
+    let back = "g(x) := data.p.f(x)";
+    assert!(matches!(
+        compile(named, back),
+        Some(BundleError::Recursive(_))
+    ));
 }

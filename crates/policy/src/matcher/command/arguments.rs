@@ -64,7 +64,15 @@ fn check_surroundings(args: &Json) -> Result<(), Unclear> {
         Some(Json::Array(elements)) => !elements.is_empty(),
         Some(_) => true,
     };
-    match SURROUNDINGS.iter().any(is_set) {
+    let members = args.as_object().into_iter().flatten();
+    // `CMD` and `Env` too: some tools do not tell large letters from small ones.
+    let changes = |name: &&str| {
+        let lower = name.to_ascii_lowercase();
+        let is_respelt = NAMES.contains(&lower.as_str()) && lower != **name;
+        is_respelt || SURROUNDINGS.contains(&lower.as_str())
+    };
+    let mut named = members.map(|(name, _)| name).filter(changes);
+    match named.any(|name| is_set(&name)) {
         true => Err(Unclear::Surroundings),
         false => Ok(()),
     }
@@ -97,17 +105,27 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.contains(is_active)
 }
 
-const NAMES: &[&str] = &["bin", "cmd", "command"];
+pub(super) const NAMES: &[&str] = &["bin", "cmd", "command"];
 /// Names under which other tools take a shell, an environment, or one more command or argument.
 const SURROUNDINGS: &[&str] = &[
     "env",
     "environment",
+    "environ",
+    "envs",
+    "env_vars",
     "shell",
     "argv",
     "arguments",
     "parameters",
     "params",
     "script",
+    "code",
+    "run",
+    "commands",
+    "command_line",
+    "commandline",
+    "cmdline",
+    "interpreter",
     "executable",
     "program",
     "binary",

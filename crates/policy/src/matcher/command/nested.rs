@@ -43,6 +43,16 @@ fn check_first(command: &[Word]) -> Result<(), Unclear> {
     }
 }
 
+/// Builtins of a shell that are programs elsewhere: `printf -v` sets a variable, `PATH` too, and both
+/// it and `test -v` run what stands in the brackets of `NAME[…]`.
+fn check_builtin(name: &str, rest: &[Word]) -> Result<(), Unclear> {
+    let names_variable = |word: &Word| word.text.starts_with("-v") || word.text == "-R";
+    match name {
+        "printf" | "test" | "[" if rest.iter().any(names_variable) => Err(Unclear::Builtin),
+        _ => Ok(()),
+    }
+}
+
 fn add_command(words: &[Word], depth: usize, runs: &mut Vec<Invocation>) -> Result<(), Unclear> {
     let (first, rest) = words.split_first().ok_or(Unclear::Missing)?;
     let depth = depth.checked_sub(1).ok_or(Unclear::TooLong)?;
@@ -52,6 +62,7 @@ fn add_command(words: &[Word], depth: usize, runs: &mut Vec<Invocation>) -> Resu
     if first.text.is_empty() {
         return Err(Unclear::Missing);
     }
+    check_builtin(&first.text, rest)?;
     if runs.len() >= MOST_RUNS {
         return Err(Unclear::TooLong);
     }

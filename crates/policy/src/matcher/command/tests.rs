@@ -369,3 +369,41 @@ fn patterns_that_are_none() {
         false,
     );
 }
+
+#[test]
+fn builtins_that_set_variables_or_evaluate_subscripts() {
+    for line in [
+        "printf -v PATH /tmp/evil; git status",
+        "printf -vPATH /tmp/evil",
+        "builtin printf -v x y",
+        "test -v 'a[$(id)]'",
+        "'[' -v 'a[$(id)]' ']'",
+        "'[' -R x ']'",
+        "sh -c 'printf -v x y'",
+    ] {
+        check(line, Err(Unclear::Builtin));
+    }
+    check("printf %s -x", Ok(&["printf"]));
+    check("test -n x", Ok(&["test"]));
+}
+
+#[test]
+fn arguments_under_other_names_are_no_hiding_place() {
+    for args in [
+        r#"{"bin":"ls","CMD":"rm x"}"#,
+        r#"{"bin":"ls","Env":{"LD_PRELOAD":"x"}}"#,
+        r#"{"bin":"ls","environ":{"LD_PRELOAD":"x"}}"#,
+        r#"{"bin":"ls","command_line":"rm x"}"#,
+        r#"{"bin":"ls","commands":["rm x"]}"#,
+        r#"{"bin":"ls","interpreter":"/bin/sh"}"#,
+    ] {
+        let args = Json::admit(args.as_bytes(), &Limits::event()).unwrap();
+        assert_eq!(
+            Command::from_args(&args),
+            Command::Unclear(Unclear::Surroundings)
+        );
+    }
+    let args = r#"{"bin":"ls","env":{},"commands":[],"cwd":"/"}"#;
+    let args = Json::admit(args.as_bytes(), &Limits::event()).unwrap();
+    assert!(matches!(Command::from_args(&args), Command::Clear(_)));
+}

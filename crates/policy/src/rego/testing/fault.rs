@@ -35,6 +35,15 @@ impl Fault {
                     message: error.to_string(),
                 }
             }
+            BundleError::Recursive(name) => {
+                let name = name.rsplit('.').next().unwrap_or_default();
+                let (file, line) = find(&format!("{name}("), sources).unwrap_or_default();
+                Self {
+                    file,
+                    line,
+                    message: error.to_string(),
+                }
+            }
             BundleError::Data(_) => Self::nowhere(&error.to_string()),
         }
     }

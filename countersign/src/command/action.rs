@@ -1,0 +1,25 @@
+//! `countersign action`: a door for shell scripts.
+
+use clap::Subcommand;
+
+use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::output::Format;
+
+mod files;
+mod run;
+mod supervise;
+
+#[derive(Subcommand)]
+pub(crate) enum Action {
+    /// Run a command if policies or people allow it, with the arguments that they allowed
+    Run(run::Run),
+}
+
+impl Action {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        match self {
+            Self::Run(run) => run.run(format),
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! `countersign action run`
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use countersign_approval::{ApprovalId, Arguments, State, Tool};
+use countersign_canon::{Digest, Json};
+use countersign_engine::{
+    Admission, ApprovalTimes, Engine, Hold, Origin, Outcome, Permit, PolicyFiles, Proposal,
+    Redeemed, SystemClock,
+};
+
+use super::files::files;
+use super::supervise::{Ended, supervise};
+use crate::cli::{DataFolder, Tenant};
+use crate::clock;
+use crate::command::approver::user;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::input;
+use crate::output::{self, Format, inline};
+
+#[derive(Args)]
+#[command(after_help = "\
+The action is recorded and decided first. If it may run, COMMAND gets the arguments that were
+decided on, as canonical JSON on standard input, and how it ended is recorded. COMMAND itself is
+part of what people approve, and so is what stands in its program and in the files that it names:
+if one of them changes, it is refused.
+
+A held action waits for a decision as long as --wait says. Without it the command ends with 4 and
+names the approval; --approval ID goes on from there, with the arguments that were stored.
+
+Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
+time.
+
+Examples:
+  countersign action run --manifest m.yaml --session s1 --tool deploy \\
+      --args '{\"to\":\"prod\"}' --wait 10m -- ./deploy.sh
+  countersign action run --manifest m.yaml --approval apr_1f2e… -- ./deploy.sh")]
+pub(crate) struct Run {
+    /// The session
+    #[arg(long, value_name = "SESSION", required_unless_present = "approval")]
+    session: Option<String>,
+    #[command(flatten)]
+    tenant: Tenant,
+    /// The tool, as the policies know it
+    #[arg(long, value_name = "NAME", required_unless_present = "approval")]
+    tool: Option<String>,
+    /// Its arguments: JSON, @FILE, or - for standard input
+    #[arg(
+        long,
+        value_name = "JSON|@FILE|-",
+        default_value = "{}",
+        conflicts_with = "approval"
+    )]
+    args: String,
+    /// Go on with an action that was held
+    #[arg(long, value_name = "ID", conflicts_with_all = ["session", "tool"])]
+    approval: Option<ApprovalId>,
+    /// How long to wait for people, as in 90s, 10m or 2h [default: not at all]
+    #[arg(long, value_name = "TIME")]
+    wait: Option<String>,
+    /// How long people may decide, as in 90s, 10m or 2h
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    decide_within: String,
+    /// The manifest
+    #[arg(long, value_name = "FILE")]
+    manifest: PathBuf,
+    /// A policy of your own, or a folder of them with their tests
+    #[arg(long, value_name = "FILE|DIR")]
+    policy: Vec<PathBuf>,
+    /// The agent that asks
+    #[arg(long, value_name = "NAME", default_value = "shell")]
+    agent: String,
+    /// The person who started it [default: your user name]
+    #[arg(long, value_name = "NAME")]
+    person: Option<String>,
+    #[command(flatten)]
+    data: DataFolder,
+    /// The command, and its own arguments
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<String>,
+}
+
+impl Run {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let patience = self
+            .wait
+            .as_deref()
+            .map(clock::parse_duration)
+            .transpose()?;
+        let files = PolicyFiles {
+            manifest: Some(self.manifest.clone()),
+            enforced: self.policy.clone(),
+            shadow: Vec::new(),
+        };
+        let policies = files
+            .load()
+            .map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
+        let times = ApprovalTimes {
+            decide_within_ms: Some(self.decide_within_ms()?),
+            ..ApprovalTimes::default()
+        };
+        let engine = Engine::new(self.data.store()?, policies, SystemClock).with_times(times);
+        let permit = match self.approval {
+            Some(id) => self.redeem(id, patience, &engine)?,
+            None => self.admit(patience, &engine, format)?,
+        };
+        match permit {
+            Allowed::Runs(permit) => self.execute(permit, &engine),
+            Allowed::Not(exit) => Ok(exit),
+        }
+    }
+
+    fn admit(
+        &self,
+        patience: Option<Duration>,
+        engine: &Engine,
+        format: Format,
+    ) -> Result<Allowed, Failure> {
+        let arguments = Arguments::new(input::json_argument(&self.args)?)
+            .map_err(|error| Failure::new(Code::Json, error.to_string()))?;
+        let tool_name = self.tool.clone().unwrap_or_default();
+        let scope = self
+            .tenant
+            .scope(self.session.as_deref().unwrap_or_default())?;
+        let origin = self.origin()?;
+        let admission = engine.admit(Proposal {
+            scope: &scope,
+            call_id: call_id()?,
+            tool_name: tool_name.clone(),
+            server: None,
+            definition: Some(self.definition()),
+            origin: &origin,
+            preconditions: files(&self.command),
+            args: arguments.value().clone(),
+            sanitizer_key: None,
+            bytes: arguments.canonical(),
+            encode: &Json::to_sorted_ascii,
+        });
+        match admission {
+            Admission::Permit(permit) => Ok(Allowed::Runs(Ready {
+                bytes: permit.rewritten().unwrap_or(arguments.canonical()).to_vec(),
+                permit,
+            })),
+            Admission::Refusal(refusal) => {
+                let recorded = refusal.is_recorded();
+                let message = match refusal.message() {
+                    "" => String::new(),
+                    message => format!(" ({message})"),
+                };
+                let line = format!("DENY ✗  {tool_name}: {}{message}", refusal.reason());
+                output::stderr(&inline(&line));
+                Ok(Allowed::Not(match recorded {
+                    true => Exit::Denied,
+                    false => Exit::Failed,
+                }))
+            }
+            Admission::Hold(hold) => self.held(hold, patience, engine, format),
+        }
+    }
+
+    fn held(
+        &self,
+        hold: Hold,
+        patience: Option<Duration>,
+        engine: &Engine,
+        format: Format,
+    ) -> Result<Allowed, Failure> {
+        let reason = hold.verdict.reason().unwrap_or_default().to_owned();
+        let tool = self.tool.as_deref().unwrap_or_default();
+        let envelope = match hold.approval {
+            Ok(envelope) => envelope,
+            Err(unaskable) => {
+                output::stderr(&inline(&format!("HOLD ⏸  {tool}: {reason}; {unaskable}")));
+                return Ok(Allowed::Not(Exit::Held));
+            }
+        };
+        let (id, code) = (envelope.id(), envelope.plan().hash().short());
+        output::stderr(&inline(&format!(
+            "HOLD ⏸  {tool}: {reason}; {id}, code {code}"
+        )));
+        if patience.is_none() {
+            match format {
+                Format::Text => output::text(&id.to_string())?,
+                Format::Json => output::json(&Json::object([
+                    ("approval_id", Json::from(id.to_string())),
+                    ("short_code", Json::from(code)),
+                    ("reason", Json::from(reason)),
+                ]))?,
+            }
+            return Ok(Allowed::Not(Exit::Held));
+        }
+        self.redeem(id, patience, engine)
+    }
+
+    /// Waits for the decision, then takes the one use of it.
+    fn redeem(
+        &self,
+        id: ApprovalId,
+        patience: Option<Duration>,
+        engine: &Engine,
+    ) -> Result<Allowed, Failure> {
+        let waits = Instant::now();
+        loop {
+            engine.sweep()?;
+            let standing = engine.approval(id)?;
+            let standing = standing.ok_or_else(|| {
+                Failure::new(Code::NoApproval, format!("there is no approval `{id}`"))
+            })?;
+            let Some(call) = standing.envelope.plan().calls().first() else {
+                return Err(Failure::new(Code::Damaged, "the approval has no call"));
+            };
+            let told = match standing.row.state {
+                State::Pending => {
+                    if waits.elapsed() < patience.unwrap_or_default() {
+                        std::thread::sleep(POLL);
+                        continue;
+                    }
+                    output::stderr(&format!("HOLD ⏸  {id}: not answered yet"));
+                    Exit::Held
+                }
+                State::Expired => {
+                    output::stderr(&format!("EXPIRED ⌛  {id}: not answered in time"));
+                    Exit::Held
+                }
+                State::Denied => {
+                    let tally = engine.tally(&standing)?;
+                    let mut decisions = tally.votes.iter().flat_map(|vote| &vote.decisions);
+                    let reason = decisions.find_map(|it| it.reason());
+                    let reason = reason.map_or("no reason given", |reason| reason.as_str());
+                    output::stderr(&format!("DENY ✗  {id}: {}", inline(reason)));
+                    Exit::Denied
+                }
+                _ => {
+                    let tool = Tool {
+                        server: None,
+                        name: call.tool.name.clone(),
+                        definition: Some(self.definition()),
+                    };
+                    return take(id, &tool, engine);
+                }
+            };
+            return Ok(Allowed::Not(told));
+        }
+    }
+
+    /// INVARIANT: what runs are the bytes of the permit, and the log has the start before they run.
+    fn execute(&self, ready: Ready, engine: &Engine) -> Result<Exit, Failure> {
+        let Ready { permit, bytes } = ready;
+        let constraints = permit.constraints();
+        if let Some(warning) = permit.warning() {
+            output::stderr(&inline(&format!("WARN ✓  {warning}")));
+        }
+        let running = engine.begin(permit, &bytes)?;
+        let ended = supervise(&self.command, &bytes, constraints);
+        let outcome = match &ended {
+            Ended::Exit(code) => Outcome::Result {
+                content: Json::object([("exit_code", Json::from(i64::from(*code)))]),
+                is_error: *code != 0,
+            },
+            Ended::Broken { code, message } => Outcome::Failed {
+                code: (*code).to_owned(),
+                message: message.clone(),
+            },
+        };
+        let _recorded = engine.settle(running, outcome)?;
+        match ended {
+            Ended::Exit(0) => Ok(Exit::Done),
+            Ended::Exit(code) => Err(Failure::new(
+                Code::Command,
+                format!("the command ended with exit code {code}"),
+            )),
+            Ended::Broken { message, .. } => Err(Failure::new(Code::Command, message)),
+        }
+    }
+
+    fn decide_within_ms(&self) -> Result<u64, Failure> {
+        let within = clock::parse_duration(&self.decide_within)?;
+        Ok(u64::try_from(within.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn origin(&self) -> Result<Origin, Failure> {
+        let person = self.person.clone().or_else(user);
+        let person = person
+            .ok_or_else(|| Failure::new(Code::Id, "say who started the agent with --person"))?;
+        let folder = std::env::current_dir()
+            .map_err(|error| Failure::new(Code::Input, format!("no working folder: {error}")))?;
+        Origin::new(&person, &self.agent, &folder)
+            .map_err(|error| Failure::new(Code::Id, error.to_string()))
+    }
+
+    /// The command line is what the tool is.
+    fn definition(&self) -> Digest {
+        let words = self.command.iter().map(|word| Json::from(word.as_str()));
+        Digest::of(&Json::Array(words.collect()).to_sorted_ascii())
+    }
+}
+
+fn take(id: ApprovalId, tool: &Tool, engine: &Engine) -> Result<Allowed, Failure> {
+    let encode = |call: &countersign_approval::ToolCall| call.args.canonical().to_vec();
+    match engine.redeem(id, Some(tool), &encode) {
+        Redeemed::Permit(permit) => {
+            let bytes = permit.rewritten().map(<[u8]>::to_vec);
+            let bytes = bytes.ok_or_else(|| Failure::new(Code::Damaged, "no stored bytes"))?;
+            Ok(Allowed::Runs(Ready { permit, bytes }))
+        }
+        Redeemed::Refused(refusal) => Err(Failure::new(
+            Code::Approval,
+            format!("{}: {refusal}", refusal.code()),
+        )),
+        Redeemed::Failed(refusal) => Err(refusal.into()),
+    }
+}
+
+/// A permit, and the bytes that it is for.
+struct Ready {
+    permit: Permit,
+    bytes: Vec<u8>,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, and it is used at once"
+)]
+enum Allowed {
+    Runs(Ready),
+    Not(Exit),
+}
+
+fn call_id() -> Result<String, Failure> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| Failure::new(Code::Input, format!("no randomness: {error}")))?;
+    Ok(format!("call_{}", base16ct::lower::encode_string(&random)))
+}
+
+const POLL: Duration = Duration::from_millis(200);

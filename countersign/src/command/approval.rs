@@ -1,0 +1,46 @@
+//! `countersign approval`: what is held, and deciding it.
+
+use clap::Subcommand;
+
+use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::output::Format;
+
+mod approve;
+mod audit;
+mod card;
+mod deny;
+mod find;
+mod list;
+mod show;
+mod sign;
+mod watch;
+
+#[derive(Subcommand)]
+pub(crate) enum Approval {
+    /// Show what is held
+    List(list::List),
+    /// Show one request: what would run, who asks, until when
+    Show(show::Show),
+    /// Approve a request
+    Approve(approve::Approve),
+    /// Deny a request
+    Deny(deny::Deny),
+    /// Decide in a terminal inbox
+    Watch(watch::Watch),
+    /// Check the audit of approvals offline
+    Audit(audit::Audit),
+}
+
+impl Approval {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        match self {
+            Self::List(list) => list.run(format),
+            Self::Show(show) => show.run(format),
+            Self::Approve(approve) => approve.run(format),
+            Self::Deny(deny) => deny.run(format),
+            Self::Watch(watch) => watch.run(),
+            Self::Audit(audit) => audit.run(format),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! `countersign approval audit`
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use clap::Args;
+use countersign_approval::audit::{
+    Absent, Anchor, AuditChain, Condition, Evidence, Report, SignedHead,
+};
+use countersign_approval::{SigningKey, VerifyingKey};
+use countersign_canon::{Hash, Json};
+use countersign_store::Folder;
+
+use crate::cli::DataFolder;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::input::unreadable;
+use crate::output::{self, Format, inline};
+
+#[derive(Args)]
+#[command(after_help = "\
+Reads files only: approvals.jsonl, head.json and anchor.json in the folder `audit` of the data
+folder. Note the last hash and the public key that it prints, elsewhere: with --head and
+--public-key a later check finds what nobody can find from the files alone.
+
+Examples:
+  countersign approval audit
+  countersign approval audit --head 3ae18f55… --public-key 9c1d33b0…")]
+pub(crate) struct Audit {
+    /// The hash of an entry that you noted: the audit must still have it
+    #[arg(long, value_name = "HASH")]
+    head: Option<Hash>,
+    /// The key of the audit that you noted [default: the one in the data folder]
+    #[arg(long, value_name = "HEX")]
+    public_key: Option<String>,
+    #[command(flatten)]
+    data: DataFolder,
+}
+
+/// What was found out, and what was not.
+struct Findings {
+    report: Report,
+    key: Option<VerifyingKey>,
+    problems: Vec<String>,
+    checked: Vec<String>,
+    not_checked: Vec<String>,
+}
+
+impl Audit {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let folder = self.data.folder()?;
+        let findings = self.check(&folder)?;
+        match format {
+            Format::Text => output::text(&findings.text(&folder.audit()))?,
+            Format::Json => output::json(&findings.json())?,
+        }
+        match findings.problems.first() {
+            None => Ok(Exit::Done),
+            Some(first) => Err(Failure::new(
+                Code::AuditUnverified,
+                format!("the audit does not hold: {first}"),
+            )),
+        }
+    }
+
+    fn check(&self, folder: &Folder) -> Result<Findings, Failure> {
+        let audit = folder.audit();
+        let mut problems = Vec::new();
+        let head = file(&audit.join("head.json"))?.and_then(|text| {
+            let read = SignedHead::read(&text);
+            read.map_err(|error| problems.push(format!("head.json: {error}")))
+                .ok()
+        });
+        let anchor = file(&audit.join("anchor.json"))?.and_then(|text| {
+            let read = Anchor::read(&text);
+            read.map_err(|error| problems.push(format!("anchor.json: {error}")))
+                .ok()
+        });
+        let key = self.key(folder)?;
+        let evidence = Evidence {
+            head: head.zip(key),
+            anchors: anchor.into_iter().collect(),
+        };
+        let is_signed = evidence.head.is_some();
+        let (report, found) = self.read(&audit.join("approvals.jsonl"), evidence)?;
+        if report.head.count == 0 && !is_signed && anchor.is_none() {
+            problems.push("there is no audit here".to_owned());
+        }
+        problems.extend(report.findings.iter().map(ToString::to_string));
+        if self.head.is_some() && !found {
+            problems.push("the entry of --head is not in the audit".to_owned());
+        }
+        let mut findings = Findings {
+            report,
+            key,
+            problems,
+            checked: Vec::new(),
+            not_checked: Vec::new(),
+        };
+        self.tell(is_signed, anchor.is_some(), &mut findings);
+        Ok(findings)
+    }
+
+    /// Reads the lines; says as well whether one of them has the hash that was noted.
+    fn read(&self, path: &Path, evidence: Evidence) -> Result<(Report, bool), Failure> {
+        let mut chain = AuditChain::new(evidence);
+        let mut found = false;
+        let name = path.display().to_string();
+        let file = match File::open(path) {
+            // A file that is gone has no lines; what was signed tells of them.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((chain.finish(), found));
+            }
+            result => result.map_err(|error| unreadable(&name, &error))?,
+        };
+        let mut lines = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+            if read.map_err(|error| unreadable(&name, &error))? == 0 {
+                break;
+            }
+            match line.strip_suffix(b"\n") {
+                Some(line) => {
+                    found |= self.head == Some(Hash::of(line));
+                    chain.line(line);
+                }
+                None => {
+                    found |= self.head == Some(Hash::of(&line));
+                    chain.rest(&line);
+                }
+            }
+        }
+        Ok((chain.finish(), found))
+    }
+
+    fn key(&self, folder: &Folder) -> Result<Option<VerifyingKey>, Failure> {
+        if let Some(hex) = &self.public_key {
+            let mut bytes = [0; 32];
+            let decoded = base16ct::lower::decode(hex.as_bytes(), &mut bytes);
+            let whole = decoded.is_ok_and(|decoded| decoded.len() == 32);
+            let key = VerifyingKey::from_bytes(&bytes).ok().filter(|_| whole);
+            let wrong = || Failure::new(Code::Hash, format!("`{hex}` is not a public key"));
+            return key.map(Some).ok_or_else(wrong);
+        }
+        let path = folder.audit_key();
+        match path.exists() {
+            true => {
+                let secret = countersign_vault::open_secret(&path)?;
+                Ok(Some(SigningKey::from_bytes(&secret).verifying_key()))
+            }
+            false => Ok(None),
+        }
+    }
+
+    fn tell(&self, is_signed: bool, is_anchored: bool, findings: &mut Findings) {
+        let count = findings.report.head.count;
+        let checked = &mut findings.checked;
+        checked.push(format!("the form of each of {}", entries(count)));
+        checked.push("the link of each of them to the one before it, from the first on".to_owned());
+        let not_checked = &mut findings.not_checked;
+        match is_signed {
+            true => checked.push("the end of it against the signed head".to_owned()),
+            false => not_checked.push(Absent::SignedHead.to_string()),
+        }
+        if is_anchored {
+            checked.push("the anchor beside the audit".to_owned());
+        }
+        match self.head {
+            Some(_) => checked.push("that the entry you noted is still there".to_owned()),
+            None => not_checked.push(
+                "that no older audit was put back with its head: give --head from your own notes"
+                    .to_owned(),
+            ),
+        }
+        if self.public_key.is_none() {
+            not_checked.push(
+                "whose key signed the head, as it lies in the same folder: give --public-key from \
+                 your own notes"
+                    .to_owned(),
+            );
+        }
+        not_checked.push("that the recorded clocks were right".to_owned());
+    }
+}
+
+impl Findings {
+    fn is_good(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn text(&self, folder: &Path) -> String {
+        let word = match self.is_good() {
+            true => "VERIFIED ✓",
+            false => "FAILED ✗",
+        };
+        let head = self.report.head;
+        let name = inline(&folder.display().to_string());
+        let mut lines = vec![format!("{word}  {name}: {}", entries(head.count))];
+        if !self.is_good() {
+            lines.push("\ndoes not hold:".to_owned());
+            let shown = self.problems.iter().take(MAX_SHOWN);
+            lines.extend(shown.map(|problem| format!("  ✗ {}", inline(problem))));
+            if self.problems.len() > MAX_SHOWN {
+                lines.push(format!("  … and {} more", self.problems.len() - MAX_SHOWN));
+            }
+        }
+        if let Some(torn) = self.report.torn {
+            let kept = match torn.complete {
+                true => "all of it is there",
+                false => "it was never acknowledged",
+            };
+            let (entry, bytes) = (torn.entry, torn.bytes);
+            lines.push(format!(
+                "\ntorn: entry {entry} has {bytes} bytes and no line end; {kept}"
+            ));
+        }
+        lines.push("\nchecked:".to_owned());
+        lines.extend(self.checked.iter().map(|what| format!("  ✓ {what}")));
+        lines.push("not checked:".to_owned());
+        lines.extend(self.not_checked.iter().map(|what| format!("  – {what}")));
+        lines.push(format!("\nlast entry  {}", head.hash));
+        if let Some(key) = &self.key {
+            lines.push(format!("public key  {}", hex(key)));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self) -> Json {
+        let texts = |texts: &[String]| Json::Array(texts.iter().cloned().map(Json::from).collect());
+        let condition = match self.report.condition() {
+            Condition::Intact if self.is_good() => "intact",
+            Condition::Torn if self.is_good() => "torn",
+            Condition::Intact | Condition::Torn | Condition::Damaged => "damaged",
+        };
+        let key = self.key.as_ref();
+        Json::object([
+            ("ok", Json::from(self.is_good())),
+            ("condition", Json::from(condition)),
+            ("entries", Json::from(self.report.head.count)),
+            ("head", Json::from(self.report.head.hash.to_string())),
+            (
+                "public_key",
+                key.map_or(Json::Null, |key| Json::from(hex(key))),
+            ),
+            ("problems", texts(&self.problems)),
+            ("checked", texts(&self.checked)),
+            ("not_checked", texts(&self.not_checked)),
+        ])
+    }
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        several => format!("{several} entries"),
+    }
+}
+
+fn hex(key: &VerifyingKey) -> String {
+    base16ct::lower::encode_string(key.as_bytes())
+}
+
+/// The text of a small file without its last line end; `None` if there is none.
+fn file(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(&path.display().to_string(), &error)),
+        Ok(mut text) => {
+            if text.last() == Some(&b'\n') {
+                text.pop();
+            }
+            Ok(Some(text))
+        }
+    }
+}
+
+/// No entry is longer; what is goes in pieces, none of which is an entry.
+const MAX_LINE: u64 = 64 << 20;
+const MAX_SHOWN: usize = 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! A request by its name, or by the beginning of it.
+
+use countersign_approval::ApprovalId;
+use countersign_engine::{Desk, Standing};
+
+use crate::errors::{Code, Failure};
+
+/// The one request whose id begins so, with or without `apr_`.
+pub(super) fn find(text: &str, desk: &Desk) -> Result<Standing, Failure> {
+    let id = match text.parse::<ApprovalId>() {
+        Ok(id) => id,
+        Err(_) => unabbreviated(text, desk)?,
+    };
+    desk.approval(id)?
+        .ok_or_else(|| failure(format!("there is no approval `{text}`")))
+}
+
+fn unabbreviated(text: &str, desk: &Desk) -> Result<ApprovalId, Failure> {
+    let beginning = text.strip_prefix("apr_").unwrap_or(text);
+    let is_hex = beginning.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if beginning.is_empty() || !is_hex {
+        return Err(failure(format!("`{text}` is not the id of an approval")));
+    }
+    let beginning = format!("apr_{}", beginning.to_ascii_lowercase());
+    let rows = desk.reader().newest_approvals(MOST)?;
+    let mut ids = rows.iter().map(|row| row.id);
+    let begins = |id: &ApprovalId| id.to_string().starts_with(&beginning);
+    match (ids.find(begins), ids.find(begins)) {
+        (Some(id), None) => Ok(id),
+        (None, _) => Err(failure(format!("there is no approval `{text}`"))),
+        (Some(_), Some(_)) => Err(failure(format!("several approvals begin with `{text}`"))),
+    }
+}
+
+fn failure(message: String) -> Failure {
+    Failure::new(Code::NoApproval, message)
+}
+
+/// Older ones need their whole id.
+const MOST: usize = 100_000;

@@ -1,0 +1,77 @@
+//! How a request stands: who said what, and why it was held.
+
+use countersign_approval::{Decision, Human};
+
+use super::*;
+use crate::Engine;
+
+/// What people have said about a request so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The votes that count, in the order in which they came.
+    pub votes: Vec<TallyVote>,
+    /// How many people must approve.
+    pub required: usize,
+}
+
+/// What one person said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TallyVote {
+    /// Who.
+    pub approver: Human,
+    /// What, about each call in turn.
+    pub decisions: Vec<Decision>,
+    /// When it came.
+    pub at: UnixMs,
+}
+
+impl Tally {
+    /// How many people have approved every call.
+    pub fn approvals(&self) -> usize {
+        let all = |vote: &&TallyVote| vote.decisions.iter().all(Decision::is_approved);
+        self.votes.iter().filter(all).count()
+    }
+}
+
+impl Engine {
+    /// What people have said about a request so far. Each signature is checked again.
+    pub fn tally(&self, standing: &Standing) -> Result<Tally, crate::Refusal> {
+        let ballot = self.ballot(standing, &self.approver_list()?)?;
+        let votes = ballot.counted().iter().map(|vote| TallyVote {
+            approver: vote.approver().clone(),
+            decisions: vote
+                .decisions()
+                .iter()
+                .map(|it| it.decision.clone())
+                .collect(),
+            at: vote.received_at(),
+        });
+        Ok(Tally {
+            votes: votes.collect(),
+            required: standing.envelope.quorum().required(),
+        })
+    }
+
+    /// The reason code of the decision that held the action, as the log has it.
+    pub fn why_held(&self, standing: &Standing) -> Result<Option<String>, crate::Refusal> {
+        Ok(self.recorded_reason(standing)?)
+    }
+
+    fn recorded_reason(&self, standing: &Standing) -> Result<Option<String>, Fault> {
+        // The decision is the event before the one that asks: `admit` puts them on their way together.
+        let reader = self.store().reader();
+        let Some(seq) = standing.row.seq.checked_sub(1) else {
+            return Ok(None);
+        };
+        let Some(event) = reader.event(&standing.row.scope, seq)? else {
+            return Ok(None);
+        };
+        let line = Line::read(&event.line).map_err(|error| history(&error.to_string()))?;
+        if line.event_type != EventType::PolicyDecision {
+            return Ok(None);
+        }
+        let payload = reader.open_payload(&event)?;
+        let reason = payload.get("reason").and_then(Json::as_str);
+        Ok(reason.map(str::to_owned))
+    }
+}
