@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, demo, explain, keys, log, manifest, mcp, policy, session,
-    tools, verify,
+    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
+    session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -41,6 +41,8 @@ enum Command {
     Mcp(mcp::Mcp),
     #[command(hide = true)]
     McpGuard(mcp::McpGuard),
+    /// Put Countersign in front of the MCP servers of a client
+    Connect(connect::Connect),
     /// See which tools of MCP servers are accepted, and accept changes
     #[command(subcommand)]
     Tools(tools::Tools),
@@ -84,6 +86,7 @@ impl Cli {
             Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
+            Command::Connect(connect) => connect.run(format),
             Command::Tools(tools) => tools.run(format),
             Command::Log(log) => log.run(format),
             Command::Session(session) => session.run(format),
@@ -183,6 +186,7 @@ const EXAMPLES: &str = "\
 Examples:
   countersign demo
   countersign mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
+  countersign connect claude-code --dry-run
   countersign log append --session s1 --type MEMORY_WRITE --payload '{\"memory_key\":\"k\"}'
   countersign log list --session s1
   countersign verify

@@ -4,6 +4,7 @@ pub(crate) mod action;
 pub(crate) mod approval;
 pub(crate) mod approver;
 pub(crate) mod canon;
+pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod keys;

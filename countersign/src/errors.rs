@@ -91,6 +91,11 @@ codes! {
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
+    ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
+    NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
+    Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
+    Undo = "C0824", Failed, "`--undo --server NAME` takes one server back out and leaves the rest of the file; or compare the file with its backup and move it back by hand";
+    Raced = "C0825", Failed, "close the client, which may write its file too, and run the command again";
 }
 
 /// A failure on its way to the person at the terminal.

@@ -1,0 +1,249 @@
+//! What becomes of a client's file: text in, text out.
+
+use std::ops::Range;
+use std::path::Path;
+
+use countersign_canon::Json;
+
+use super::client::Form;
+use super::entry::{self, Entry, Found, Kind, Program, Unreadable};
+
+/// How servers are started from now on.
+pub(super) struct Wrapper {
+    /// This program.
+    pub(super) program: String,
+    /// What it is told before the server's own command.
+    pub(super) options: Vec<String>,
+}
+
+impl Wrapper {
+    /// Puts us in front.
+    fn connect(&self, name: &str, program: Program) -> Result<Rewritten, Reason> {
+        if self.wraps(&program) {
+            return Err(Reason::Already);
+        }
+        let mut words = vec!["mcp".to_owned()];
+        words.extend(self.options.iter().cloned());
+        // One word: the name may look like an option.
+        words.extend((!name.is_empty()).then(|| format!("--server={name}")));
+        words.extend(["--".to_owned(), program.command]);
+        let room = &program.room;
+        let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+        let quoted = quoted.join(&format!(",{}", room.gap));
+        let added = format!("{}{quoted}{}", room.before, room.after);
+        Ok(Rewritten {
+            edits: [
+                (program.command_at, quote(&self.program)),
+                (room.at..room.at, added),
+            ],
+            command: self.program.clone(),
+            args: words.into_iter().chain(program.args).collect(),
+        })
+    }
+
+    /// Takes us out again.
+    fn release(&self, program: Program) -> Result<Rewritten, Reason> {
+        if !self.wraps(&program) {
+            return Err(Reason::Apart);
+        }
+        let mut words = program.args.into_iter().zip(program.args_at);
+        let first = words.next();
+        let found = words.by_ref().find(|(word, _)| word == "--");
+        let (Some((_, first)), Some(_), Some((command, last))) = (first, found, words.next())
+        else {
+            return Err(Reason::Unclear("no command follows `--`"));
+        };
+        let (args, args_at): (Vec<String>, Vec<Range<usize>>) = words.unzip();
+        let end = args_at.first().map_or(last.end, |next| next.start);
+        Ok(Rewritten {
+            edits: [
+                (program.command_at, quote(&command)),
+                (first.start..end, String::new()),
+            ],
+            command,
+            args,
+        })
+    }
+
+    fn wraps(&self, program: &Program) -> bool {
+        let path = Path::new(&program.command);
+        let is_ours = program.command == self.program
+            || path.file_stem().is_some_and(|name| name == "countersign");
+        is_ours && program.args.first().is_some_and(|word| word == "mcp")
+    }
+}
+
+/// How a server is started from now on, and what has to be written for it.
+struct Rewritten {
+    command: String,
+    args: Vec<String>,
+    edits: [(Range<usize>, String); 2],
+}
+
+/// What would be written, and what it means.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) text: String,
+    pub(super) changes: Vec<Change>,
+    pub(super) left: Vec<Left>,
+}
+
+/// A server that is started in another way from now on.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) server: String,
+    pub(super) project: Option<String>,
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+}
+
+/// A server that stays as it is.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) server: String,
+    pub(super) project: Option<String>,
+    pub(super) reason: Reason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It goes through us already.
+    Already,
+    /// It does not go through us.
+    Apart,
+    /// It is reached by its URL.
+    Remote,
+    /// It cannot be told how it is started.
+    Unclear(&'static str),
+}
+
+/// Puts us in front of every server, or of those that are named. Only commands and arguments change.
+pub(super) fn plan(
+    text: &str,
+    form: Form,
+    wrapper: &Wrapper,
+    only: &[String],
+) -> Result<Plan, Unreadable> {
+    rewrite(text, form, only, |name, program| {
+        wrapper.connect(name, program)
+    })
+}
+
+/// Takes us out of the named servers, whatever else has changed since.
+pub(super) fn release(
+    text: &str,
+    form: Form,
+    wrapper: &Wrapper,
+    only: &[String],
+) -> Result<Plan, Unreadable> {
+    rewrite(text, form, only, |_, program| wrapper.release(program))
+}
+
+fn rewrite(
+    text: &str,
+    form: Form,
+    only: &[String],
+    step: impl Fn(&str, Program) -> Result<Rewritten, Reason>,
+) -> Result<Plan, Unreadable> {
+    let found = entry::read(text, form)?;
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    let mut changes = Vec::new();
+    let mut left = Vec::new();
+    for Entry {
+        name,
+        project,
+        kind,
+    } in found.entries
+    {
+        if !only.is_empty() && !only.contains(&name) {
+            continue;
+        }
+        let reason = match kind {
+            Kind::Remote => Reason::Remote,
+            Kind::Unclear(reason) => Reason::Unclear(reason),
+            Kind::Program(program) => match step(&name, program) {
+                Err(reason) => reason,
+                Ok(Rewritten {
+                    command,
+                    args,
+                    edits: new,
+                }) => {
+                    edits.extend(new);
+                    changes.push(Change {
+                        server: name,
+                        project,
+                        command,
+                        args,
+                    });
+                    continue;
+                }
+            },
+        };
+        left.push(Left {
+            server: name,
+            project,
+            reason,
+        });
+    }
+    let plan = Plan {
+        text: splice(text, edits),
+        changes,
+        left,
+    };
+    plan.check(form)?;
+    Ok(plan)
+}
+
+/// The text as it may be shown: values that may be secret are left out.
+pub(super) fn masked(text: &str, form: Form) -> Result<String, Unreadable> {
+    let Found { secrets, .. } = entry::read(text, form)?;
+    let hidden = secrets.into_iter().map(|at| (at, "\"…\"".to_owned()));
+    Ok(splice(text, hidden.collect()))
+}
+
+impl Plan {
+    /// FAIL-CLOSED: what was written must read as what was meant, whatever the file looked like.
+    fn check(&self, form: Form) -> Result<(), Unreadable> {
+        let found = entry::read(&self.text, form)?;
+        // Both are in the order of the file.
+        let mut entries = found.entries.iter();
+        let holds = self.changes.iter().all(|change| {
+            entries.any(|entry| {
+                entry.name == change.server
+                    && entry.project == change.project
+                    && matches!(&entry.kind, Kind::Program(program)
+                        if program.command == change.command && program.args == change.args)
+            })
+        });
+        match holds {
+            true => Ok(()),
+            false => Err(Unreadable::new(
+                &self.text,
+                None,
+                "its form is not understood well enough to change it",
+            )),
+        }
+    }
+}
+
+/// A word in quotes, as both JSON and TOML read it. Only TOML minds a bare DEL.
+fn quote(word: &str) -> String {
+    let text = Json::from(word).to_jcs().unwrap_or_default();
+    String::from_utf8_lossy(&text).replace('\u{7f}', "\\u007f")
+}
+
+fn splice(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+    edits.sort_by_key(|(at, _)| (at.start, at.end));
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut done = 0;
+    for (at, new) in edits {
+        out.push_str(text.get(done..at.start).unwrap_or_default());
+        out.push_str(&new);
+        done = at.end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}
+
+#[cfg(test)]
+mod tests;

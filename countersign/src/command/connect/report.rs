@@ -1,0 +1,146 @@
+//! What is said about files and their servers.
+
+use std::path::Path;
+
+use countersign_canon::Json;
+
+use super::client::Client;
+use super::file::Target;
+use super::plan::{Plan, Reason};
+use crate::output::{inline, visible};
+
+/// One line a server.
+pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
+    let mut lines = Vec::new();
+    for (_, plan) in planned {
+        for change in &plan.changes {
+            let name = named(&change.server, change.project.as_deref());
+            lines.push(match released {
+                false => format!("✓ {name}: through countersign"),
+                true => format!("✗ {name}: not guarded from now on"),
+            });
+        }
+        for left in &plan.left {
+            let name = named(&left.server, left.project.as_deref());
+            lines.push(match left.reason {
+                Reason::Already => format!("✓ {name}: through countersign already"),
+                Reason::Apart => {
+                    format!("✗ {name}: not guarded, it does not go through countersign")
+                }
+                Reason::Remote => format!("✗ {name}: not guarded, it is reached by its URL"),
+                Reason::Unclear(reason) => format!("✗ {name}: not guarded, {reason}"),
+            });
+        }
+    }
+    match lines.is_empty() {
+        true => "there are no servers".to_owned(),
+        false => lines.join("\n"),
+    }
+}
+
+/// What was done, and what comes next.
+pub(super) fn ending(planned: &[(Target, Plan)], written: bool, back: &str) -> String {
+    if !written {
+        return "\nnothing was written".to_owned();
+    }
+    let files = planned.iter().filter(|(_, plan)| !plan.changes.is_empty());
+    let files = files.map(|(target, _)| {
+        let backup = target.backup();
+        match backup.exists() {
+            true => format!(
+                "wrote {}\n  backup {}\n",
+                target.path.display(),
+                backup.display()
+            ),
+            false => format!("wrote {}\n", target.path.display()),
+        }
+    });
+    visible(&format!(
+        "\n{}\nnext: restart the client, then\n  countersign tools list\n  {back}",
+        files.collect::<String>()
+    ))
+}
+
+/// The same for programs.
+pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) -> Json {
+    let files = planned.iter().map(|(target, plan)| {
+        let changes = plan.changes.iter().map(|change| {
+            let args = change.args.iter().map(|word| Json::from(word.as_str()));
+            Json::object([
+                ("server", Json::from(change.server.as_str())),
+                ("project", Json::from(change.project.as_deref())),
+                ("command", Json::from(change.command.as_str())),
+                ("args", Json::from(args.collect::<Vec<_>>())),
+            ])
+        });
+        let left = plan.left.iter().map(|left| {
+            let (guarded, reason) = match left.reason {
+                Reason::Already => (true, "it goes through countersign already"),
+                Reason::Apart => (false, "it does not go through countersign"),
+                Reason::Remote => (false, "it is reached by its URL"),
+                Reason::Unclear(reason) => (false, reason),
+            };
+            Json::object([
+                ("server", Json::from(left.server.as_str())),
+                ("project", Json::from(left.project.as_deref())),
+                ("guarded", Json::from(guarded)),
+                ("reason", Json::from(reason)),
+            ])
+        });
+        let wrote = written && !plan.changes.is_empty();
+        Json::object([
+            ("file", path(&target.path)),
+            ("written", Json::from(wrote)),
+            (
+                "backup",
+                Json::from(
+                    Some(target.backup())
+                        .filter(|backup| backup.exists())
+                        .map(|backup| path(&backup)),
+                ),
+            ),
+            ("changes", Json::from(changes.collect::<Vec<_>>())),
+            ("left", Json::from(left.collect::<Vec<_>>())),
+        ])
+    });
+    Json::object([
+        ("client", Json::from(client.name())),
+        ("files", Json::from(files.collect::<Vec<_>>())),
+    ])
+}
+
+pub(super) fn restored(files: &[&Path], written: bool) -> String {
+    if files.is_empty() {
+        return "nothing to undo".to_owned();
+    }
+    if !written {
+        return "\nnothing was written".to_owned();
+    }
+    let lines = files
+        .iter()
+        .map(|file| format!("restored {}\n", file.display()));
+    visible(&format!(
+        "\n{}\nnext: restart the client",
+        lines.collect::<String>()
+    ))
+}
+
+pub(super) fn restored_json(client: Client, files: &[&Path], written: bool) -> Json {
+    let files: Vec<Json> = files.iter().map(|file| path(file)).collect();
+    Json::object([
+        ("client", Json::from(client.name())),
+        ("files", Json::from(files)),
+        ("written", Json::from(written)),
+    ])
+}
+
+fn named(server: &str, project: Option<&str>) -> String {
+    match project {
+        None => inline(server),
+        Some(project) => format!("{} (in {})", inline(server), inline(project)),
+    }
+}
+
+fn path(path: &Path) -> Json {
+    Json::from(path.display().to_string())
+}
