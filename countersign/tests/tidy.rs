@@ -34,8 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "benches",
         &[
-            "approval", "canon", "engine", "event", "policy", "session", "store", "vault",
-            "verify",
+            "approval", "canon", "engine", "event", "policy", "session", "store", "vault", "verify",
         ],
     ),
     ("notify", &["canon"]),

@@ -12,6 +12,7 @@ use countersign_approval::{
 use countersign_canon::{Json, Limits};
 use countersign_engine::{
     Admission, Approvers, Clock, Desk, Engine, NotChanged, Origin, Proposal, Redeemed, SystemClock,
+    Wanted,
 };
 use countersign_event::Scope;
 use countersign_policy::Policies;
@@ -181,9 +182,9 @@ fn people_decide_without_the_policies_and_the_door_compares_them() {
     assert_eq!(tally.votes[0].approver, dana());
 
     engine.replace_policies(Policies::new(Capability::new(None).unwrap()));
-    let drifted = engine.redeem(envelope.id(), None, &|_| b"{}".to_vec());
+    let drifted = engine.redeem(envelope.id(), Wanted::default(), &|_| b"{}".to_vec());
     assert!(matches!(drifted, Redeemed::Refused(refusal) if refusal.code() == "context_drift"));
     engine.replace_policies(policies());
-    let permitted = engine.redeem(envelope.id(), None, &|_| b"{}".to_vec());
+    let permitted = engine.redeem(envelope.id(), Wanted::default(), &|_| b"{}".to_vec());
     assert!(matches!(permitted, Redeemed::Permit(_)));
 }
