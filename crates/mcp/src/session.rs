@@ -7,6 +7,7 @@
 mod calls;
 mod client;
 mod list;
+mod loss;
 mod pending;
 mod server;
 mod time;
@@ -21,6 +22,7 @@ use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{RefusalForm, Refused};
 use crate::tools::{Book, Shelf};
+pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
 
 /// A connection.

@@ -1,0 +1,91 @@
+//! The server behind the door.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+/// A server that is reached by HTTP.
+#[derive(Clone)]
+pub struct Upstream {
+    address: Uri,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// Why a server cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// The address cannot be used.
+    #[error("`{0}` is not an address such as http://127.0.0.1:3000/mcp")]
+    Address(String),
+    /// The certificates of this machine cannot be read.
+    #[error("the certificates of this machine cannot be read: {0}")]
+    Certificates(#[from] std::io::Error),
+}
+
+impl Upstream {
+    /// A server at this address. Nothing is connected yet.
+    pub fn new(address: &str) -> Result<Self, UpstreamError> {
+        let wrong = || UpstreamError::Address(address.to_owned());
+        let uri: Uri = address.parse().map_err(|_| wrong())?;
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        // A user name or a password would end up in the log.
+        let is_plain = uri
+            .authority()
+            .is_some_and(|one| !one.as_str().contains('@'));
+        if !is_web || !is_plain {
+            return Err(wrong());
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_keepalive(Some(KEEPALIVE));
+        let connector = HttpsConnectorBuilder::new()
+            .with_native_roots()?
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Ok(Self {
+            address: uri,
+            client,
+        })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Uri {
+        &self.address
+    }
+
+    /// Sends a request and gives the head of the response.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.address.clone();
+        *request.headers_mut() = headers;
+        if request.method() == Method::POST && !request.headers().contains_key(CONTENT_TYPE) {
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+        }
+        self.client.request(request).await
+    }
+}
+
+const CONNECT: Duration = Duration::from_secs(10);
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(60);
