@@ -82,6 +82,7 @@ codes! {
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
+    Listen = "C0814", Failed, "choose another address with --listen; `127.0.0.1:0` takes any free port";
 }
 
 /// A failure on its way to the person at the terminal.

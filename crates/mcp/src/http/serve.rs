@@ -11,8 +11,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::access::Access;
 use super::body::Room;
@@ -101,6 +103,32 @@ impl Door {
             access,
             limits,
         }
+    }
+
+    /// Opens the door at this address and keeps it open until the process is told to end. `ready` is
+    /// told where the door is.
+    pub fn run(self, address: SocketAddr, ready: impl FnOnce(SocketAddr)) -> io::Result<()> {
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(self.limits.threads.saturating_add(SPARE_THREADS))
+            .build()?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
+        ready(listener.local_addr()?);
+        let (stop, stopping) = oneshot::channel();
+        let closing = signals.handle();
+        let watcher = std::thread::spawn(move || {
+            let signal = signals.forever().next();
+            // The door may have closed by itself.
+            let _ = stop.send(signal);
+        });
+        runtime.block_on(self.open(listener, async move { drop(stopping.await) }));
+        closing.close();
+        drop(watcher.join());
+        // The ends of sessions are written by threads that the runtime waits for.
+        runtime.shutdown_timeout(GRACE);
+        Ok(())
     }
 
     /// Lets clients in until `stop` says so, then waits a moment for those who are inside.
@@ -194,5 +222,7 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
 }
 
 const GRACE: Duration = Duration::from_secs(5);
+/// For what is not bounded by `threads`: names of servers, ends of sessions.
+const SPARE_THREADS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEAD: usize = 64 << 10;

@@ -15,7 +15,14 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 #[derive(Clone)]
 pub struct Upstream {
     address: Uri,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Connections,
+}
+
+/// A server in the clear needs no certificates, which not every machine has.
+#[derive(Clone)]
+enum Connections {
+    Clear(Client<HttpConnector, Full<Bytes>>),
+    Secure(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
 /// Why a server cannot be reached.
@@ -47,15 +54,19 @@ impl Upstream {
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT));
         connector.set_keepalive(Some(KEEPALIVE));
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector);
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        let client = match uri.scheme_str() {
+            Some("https") => {
+                let connector = HttpsConnectorBuilder::new()
+                    .with_native_roots()?
+                    .https_only()
+                    .enable_http1()
+                    .wrap_connector(connector);
+                Connections::Secure(pool.build(connector))
+            }
+            _ => Connections::Clear(pool.build(connector)),
+        };
         Ok(Self {
             address: uri,
             client,
@@ -82,7 +93,10 @@ impl Upstream {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
         }
-        self.client.request(request).await
+        match &self.client {
+            Connections::Clear(client) => client.request(request).await,
+            Connections::Secure(client) => client.request(request).await,
+        }
     }
 }
 
