@@ -6,6 +6,9 @@
 //! threads of their own, a bounded number of them; a session is locked only while it thinks, never
 //! while anybody waits.
 //!
+//! A server can also be a program that is started for each session ([`Program`]): then its lines are
+//! what the streams carry.
+//!
 //! What is decided is decided on bodies. Headers that repeat the body are compared with it.
 
 mod access;
@@ -16,10 +19,12 @@ mod headers;
 mod link;
 mod lobby;
 mod mirror;
+mod pipes;
 mod plain;
 mod pump;
 mod reply;
 mod request;
+mod route;
 mod serve;
 mod sse;
 mod upstream;
@@ -27,4 +32,4 @@ mod upstream;
 pub use access::Access;
 pub use link::{Opened, Reception};
 pub use serve::{Door, Limits, Served};
-pub use upstream::{Upstream, UpstreamError};
+pub use upstream::{Program, Remote, Upstream, UpstreamError};

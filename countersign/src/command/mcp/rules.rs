@@ -146,7 +146,7 @@ pub(super) fn observed(folder: &Path) -> String {
 }
 
 /// A text that nobody can guess.
-fn random() -> Result<String, Failure> {
+pub(super) fn random() -> Result<String, Failure> {
     let mut bytes = [0; 12];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::new(Code::Server, format!("there is no randomness: {error}")))?;

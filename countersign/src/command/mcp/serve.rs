@@ -1,21 +1,27 @@
 //! `countersign mcp serve`
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use countersign_canon::Json;
 use countersign_engine::Engine;
-use countersign_mcp::http::{Access, Door, Limits, Opened, Reception, Served, Upstream};
+use countersign_mcp::http::{
+    Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream,
+};
 use countersign_mcp::stdio::Host;
 use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{Gate, Session};
 use countersign_policy::manifest::Manifest;
 use countersign_store::Folder;
 
+use super::guard;
 use super::host::Wrapper;
 use super::policies::Recipe;
-use super::rules::{Rules, observed, origin, pin};
+use super::rules::{Rules, observed, origin, pin, random};
+use super::wrap::name_of;
 use crate::books::Books;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -23,7 +29,7 @@ use crate::output;
 
 #[derive(Args)]
 #[command(after_help = "\
-Stands between MCP clients and servers that speak Streamable HTTP. Clients are pointed at the address
+Stands between MCP clients that speak Streamable HTTP and servers. Clients are pointed at the address
 that is printed; what they may do is decided as with `countersign mcp --`.
 
 One server without a name is at /mcp. Servers with names are at /mcp/NAME, and the names stand in the
@@ -35,13 +41,14 @@ and --allow-origin.
 Examples:
   countersign mcp serve --upstream http://127.0.0.1:3000/mcp
   countersign mcp serve --manifest manifest.yaml --upstream files=http://127.0.0.1:3000/mcp \\
-    --upstream web=https://mcp.example.com/mcp")]
+    --upstream web=https://mcp.example.com/mcp
+  countersign mcp serve -- npx -y @modelcontextprotocol/server-filesystem /srv/docs")]
 pub(crate) struct Serve {
     /// Where clients find it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7300")]
     listen: SocketAddr,
     /// A server: its address, with a name in front if there are several
-    #[arg(long, value_name = "[NAME=]URL", required = true)]
+    #[arg(long, value_name = "[NAME=]URL", required_unless_present = "command")]
     upstream: Vec<String>,
     /// A name, other than this machine's own, that clients may call this by
     #[arg(long, value_name = "NAME")]
@@ -51,6 +58,9 @@ pub(crate) struct Serve {
     allow_origin: Vec<String>,
     #[command(flatten)]
     rules: Rules,
+    /// A server that is started for each session, in the place of --upstream
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "upstream")]
+    command: Vec<OsString>,
 }
 
 impl Serve {
@@ -63,8 +73,7 @@ impl Serve {
             None => None,
         };
         let mut served: Vec<Served> = Vec::new();
-        for upstream in &self.upstream {
-            let (name, path, upstream) = named(upstream)?;
+        for (name, path, upstream) in self.servers()? {
             if served.iter().any(|one| one.path == path) {
                 let text = format!("`{path}` is there twice: give each server a name of its own");
                 return Err(Failure::new(Code::Server, text));
@@ -94,7 +103,7 @@ impl Serve {
         }
         let shown: Vec<_> = served
             .iter()
-            .map(|one| (one.path.clone(), one.upstream.address().to_string()))
+            .map(|one| (one.path.clone(), one.upstream.shown()))
             .collect();
         let door = Door::new(served, self.access(), self.limits());
         let listen = self.listen;
@@ -106,6 +115,28 @@ impl Serve {
         })
         .map_err(|error| Failure::new(Code::Listen, format!("`{listen}`: {error}")))?;
         Ok(Exit::Done)
+    }
+
+    /// The name, the path and the place of each server.
+    fn servers(&self) -> Result<Vec<(String, String, Upstream)>, Failure> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return self.upstream.iter().map(|text| named(text)).collect();
+        };
+        // What cannot be found is noticed before anybody calls.
+        let _found = guard::command()?;
+        let (program, arguments) = (program.clone(), arguments.to_vec());
+        let shown = program.to_string_lossy().into_owned();
+        let command = move || {
+            let mut command = Command::new(&program);
+            command.args(&arguments);
+            command
+        };
+        let upstream = Upstream::Command(Program {
+            shown,
+            command: Arc::new(command),
+            guard: Arc::new(|| guard::command().ok()),
+        });
+        Ok(vec![(name_of(&self.command), "/mcp".to_owned(), upstream)])
     }
 
     fn access(&self) -> Access {
@@ -175,6 +206,7 @@ impl Desk {
                 wrapper: Wrapper::new(books, observed),
                 keeping: Arc::clone(&self.keeping),
             }),
+            name: random()?,
         })
     }
 }
@@ -207,13 +239,17 @@ fn named(text: &str) -> Result<(String, String, Upstream), Failure> {
         Some((name, address)) if is_name(name) => (Some(name), address),
         _ => (None, text),
     };
-    let upstream = Upstream::new(address).map_err(|error| invalid(error.to_string()))?;
+    let upstream = Remote::new(address).map_err(|error| invalid(error.to_string()))?;
     Ok(match name {
-        Some(name) => (name.to_owned(), format!("/mcp/{name}"), upstream),
+        Some(name) => (
+            name.to_owned(),
+            format!("/mcp/{name}"),
+            Upstream::Http(upstream),
+        ),
         None => {
             let host = upstream.address().authority();
             let host = host.map_or_else(|| "server".to_owned(), ToString::to_string);
-            (host, "/mcp".to_owned(), upstream)
+            (host, "/mcp".to_owned(), Upstream::Http(upstream))
         }
     })
 }

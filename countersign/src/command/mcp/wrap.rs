@@ -119,7 +119,7 @@ fn say_what_holds(scope: &Scope, folder: &Path) {
 }
 
 /// A name for the server: the program, or what an interpreter or a package runner is told to run.
-fn name_of(command: &[OsString]) -> String {
+pub(super) fn name_of(command: &[OsString]) -> String {
     let mut words = command.iter().map(|word| word.to_string_lossy());
     let program = words.next().unwrap_or_default();
     let stem = |word: &str| {

@@ -11,6 +11,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 use super::link::Link;
 use super::lobby::Lobby;
 use super::sse::{Events, Item};
+use super::upstream::Upstream;
 
 /// A message on its own way.
 pub(super) struct Beside {
@@ -25,11 +26,11 @@ impl Beside {
         // What comes back may want to be answered in the same way.
         Box::pin(async move {
             let limit = self.lobby.limits.response_time;
-            let sending = self
-                .lobby
-                .upstream
-                .send(Verb::POST, self.headers.clone(), bytes);
             let heard = async {
+                let Upstream::Http(remote) = &self.lobby.upstream else {
+                    return;
+                };
+                let sending = remote.send(Verb::POST, self.headers.clone(), bytes);
                 if let Ok(response) = sending.await {
                     self.hear(response).await;
                 }

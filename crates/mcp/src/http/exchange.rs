@@ -14,9 +14,10 @@ use crate::session::Instead;
 use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
-use super::link::{Came, Link, Mailbox};
+use super::link::{Came, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
+use super::upstream::Upstream;
 use super::{headers, mirror};
 
 /// Everything that one request needs.
@@ -96,7 +97,10 @@ impl Exchange {
             let answer = answer.unwrap_or_else(|| refused.to_error(None));
             return answered(waiting, reply::message(StatusCode::BAD_REQUEST, answer));
         }
-        let upstream = self.lobby.upstream.clone();
+        let upstream = match &self.lobby.upstream {
+            Upstream::Http(remote) => remote.clone(),
+            Upstream::Command(_) => return self.forward_line(bytes, waiting).await,
+        };
         let (verb, headers) = (self.verb.clone(), self.headers.clone());
         let sending = upstream.send(verb, headers, bytes);
         let limit = self.lobby.limits.response_time;
@@ -213,7 +217,11 @@ impl Exchange {
         };
         let mine = self.id.as_ref();
         Turn::Came(match job {
-            Some(job) => self.link.drive(vec![Effect::Job(job)], mine).await,
+            Some(Letter::Job(job)) => self.link.drive(vec![Effect::Job(job)], mine).await,
+            Some(Letter::Message { bytes, .. }) => Came {
+                to_client: vec![bytes],
+                ..Came::default()
+            },
             None => self.link.tick(mine).await,
         })
     }
@@ -250,6 +258,13 @@ impl Exchange {
     /// The client is gone.
     pub(super) async fn abandon(self) {
         if let Some(id) = &self.id {
+            let was_sent = self.link.session().waits(id);
+            if was_sent && self.link.route.has_program() {
+                // On pipes nothing closes: the server is told.
+                self.link
+                    .route
+                    .send(crate::reply::cancelled(id, "client_closed"));
+            }
             let effects = self.link.session().abandoned(id);
             let came = self.link.drive(effects, Some(id)).await;
             self.sort(came);
@@ -281,6 +296,9 @@ impl Exchange {
     /// Sends something of ours to the server, on its own way.
     fn send_beside(&self, outbound: Outbound) {
         let bytes = outbound.into_bytes();
+        if self.link.route.has_program() {
+            return self.link.route.send(bytes);
+        }
         let beside = Beside {
             lobby: Arc::clone(&self.lobby),
             link: Arc::clone(&self.link),

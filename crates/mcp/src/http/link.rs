@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use countersign_canon::Json;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::route::Route;
 
 use crate::frame::{Frame, Id};
 use crate::gate::{Delivery, Waits};
@@ -28,6 +30,8 @@ pub struct Opened {
     pub session: Session,
     /// Is told what the session learns.
     pub host: Box<dyn Host + Send>,
+    /// A name that nobody can guess: clients of a server that gives none know the session by it.
+    pub name: String,
 }
 
 /// A session between clients and a server.
@@ -38,6 +42,25 @@ pub(super) struct Link {
     host: Arc<Mutex<Box<dyn Host + Send>>>,
     threads: Threads,
     waiting: Mutex<Waiting>,
+    name: String,
+    census: Census,
+    /// Where lines of a program go.
+    pub(super) route: Route,
+}
+
+/// Counts the sessions whose end is not recorded yet.
+#[derive(Clone, Default)]
+pub(super) struct Census(Arc<()>);
+
+/// Something for a request that somebody else has caused.
+pub(super) enum Letter {
+    /// A job about it.
+    Job(Box<Job>),
+    /// A message for its client, with its share of what may wait.
+    Message {
+        bytes: Vec<u8>,
+        _place: Option<OwnedSemaphorePermit>,
+    },
 }
 
 /// The threads that wait for the disk.
@@ -47,7 +70,7 @@ pub(super) struct Threads(Arc<Semaphore>);
 /// Who waits for what becomes of a request of the client.
 #[derive(Default)]
 struct Waiting {
-    mailboxes: HashMap<Id, (u64, mpsc::UnboundedSender<Box<Job>>)>,
+    mailboxes: HashMap<Id, (u64, mpsc::UnboundedSender<Letter>)>,
     count: u64,
 }
 
@@ -63,17 +86,20 @@ pub(super) struct Mailbox {
     link: Arc<Link>,
     id: Id,
     number: u64,
-    jobs: mpsc::UnboundedReceiver<Box<Job>>,
+    jobs: mpsc::UnboundedReceiver<Letter>,
 }
 
 impl Link {
-    pub(super) fn new(opened: Opened, threads: Threads) -> Arc<Self> {
+    pub(super) fn new(opened: Opened, threads: Threads, census: Census) -> Arc<Self> {
         Arc::new(Self {
             session: Mutex::new(opened.session),
             gate: Arc::new(opened.gate),
             host: Arc::new(Mutex::new(opened.host)),
             threads,
             waiting: Mutex::default(),
+            name: opened.name,
+            census,
+            route: Route::default(),
         })
     }
 
@@ -149,6 +175,30 @@ impl Link {
         })
     }
 
+    /// The name that we give the session.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives a message to whoever waits under this id; gives it back if nobody does.
+    pub(super) fn post(&self, id: &Id, letter: Letter) -> Option<Letter> {
+        let waiting = lock(&self.waiting);
+        match waiting.mailboxes.get(id) {
+            Some((_, mailbox)) => mailbox.send(letter).err().map(|lost| lost.0),
+            None => Some(letter),
+        }
+    }
+
+    /// The request that came last of those that wait.
+    pub(super) fn latest(&self) -> Option<Id> {
+        let waiting = lock(&self.waiting);
+        let latest = waiting
+            .mailboxes
+            .iter()
+            .max_by_key(|(_, (number, _))| *number);
+        latest.map(|(id, _)| id.clone())
+    }
+
     pub(super) fn is_late(&self, now: Instant) -> bool {
         self.session().deadline().is_some_and(|time| time <= now)
     }
@@ -177,7 +227,10 @@ impl Link {
         };
         let waiting = lock(&self.waiting);
         let job = match waiting.mailboxes.get(&owner) {
-            Some((_, mailbox)) => mailbox.send(job).err()?.0,
+            Some((_, mailbox)) => match mailbox.send(Letter::Job(job)).err()?.0 {
+                Letter::Job(job) => job,
+                Letter::Message { .. } => return None,
+            },
             None => job,
         };
         drop(waiting);
@@ -209,8 +262,9 @@ impl Drop for Link {
     fn drop(&mut self) {
         let session = self.session.get_mut();
         let effects = session.unwrap_or_else(PoisonError::into_inner).end();
-        let gate = Arc::clone(&self.gate);
+        let (gate, census) = (Arc::clone(&self.gate), self.census.clone());
         let end = move || {
+            let _census = census;
             for effect in effects {
                 if let Effect::Job(job) = effect {
                     drop(gate.run(*job));
@@ -226,8 +280,15 @@ impl Drop for Link {
     }
 }
 
+impl Census {
+    /// How many know of it.
+    pub(super) fn count(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+}
+
 impl Mailbox {
-    pub(super) async fn next(&mut self) -> Option<Box<Job>> {
+    pub(super) async fn next(&mut self) -> Option<Letter> {
         self.jobs.recv().await
     }
 }
@@ -242,7 +303,8 @@ impl Drop for Mailbox {
         drop(waiting);
         // Jobs that came too late: a call that was not decided is not begun any more.
         self.jobs.close();
-        while let Ok(job) = self.jobs.try_recv() {
+        while let Ok(letter) = self.jobs.try_recv() {
+            let Letter::Job(job) = letter else { continue };
             if let Some(id) = decided(&job) {
                 drop(self.link.session().done(Done::Dropped(id), Instant::now()));
             } else {

@@ -11,7 +11,7 @@ use super::access::only;
 use super::body::Room;
 use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
-use super::link::{Link, Reception, Threads};
+use super::link::{Census, Link, Reception, Threads};
 use super::serve::Limits;
 use super::upstream::Upstream;
 
@@ -22,6 +22,7 @@ pub(super) struct Lobby {
     pub(super) room: Room,
     reception: Arc<dyn Reception>,
     threads: Threads,
+    census: Census,
     sessions: Mutex<HashMap<String, Known>>,
 }
 
@@ -39,6 +40,8 @@ pub(super) enum NoSession {
     Full,
     /// None could be opened.
     Failed,
+    /// Its server cannot be started.
+    NotStarted,
 }
 
 impl Lobby {
@@ -48,6 +51,7 @@ impl Lobby {
         limits: Limits,
         room: Room,
         threads: Threads,
+        census: Census,
     ) -> Arc<Self> {
         Arc::new(Self {
             upstream,
@@ -55,6 +59,7 @@ impl Lobby {
             room,
             reception,
             threads,
+            census,
             sessions: Mutex::default(),
         })
     }
@@ -79,21 +84,46 @@ impl Lobby {
             return Err(NoSession::Full);
         }
         about.push(("transport", Json::from("http")));
-        about.push(("upstream", Json::from(self.upstream.address().to_string())));
+        about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
         let opened = self.threads.run(move || reception.receive(about)).await;
         match opened {
-            Ok(Ok(opened)) => Ok(Link::new(opened, self.threads.clone())),
+            Ok(Ok(opened)) => {
+                let link = Link::new(opened, self.threads.clone(), self.census.clone());
+                self.start(link).await
+            }
             // FAIL-CLOSED: without a record nobody is let in.
             Ok(Err(_)) | Err(_) => Err(NoSession::Failed),
         }
     }
 
+    /// Starts the server of a session, where it is a program.
+    async fn start(&self, link: Arc<Link>) -> Result<Arc<Link>, NoSession> {
+        let Upstream::Command(program) = self.upstream.clone() else {
+            return Ok(link);
+        };
+        let max = self.limits.max_frame_bytes;
+        let started = self.threads.run(move || super::pipes::start(&program, max));
+        match started.await {
+            Ok(Ok((pipes, lines))) => {
+                link.route.attach(pipes);
+                tokio::spawn(super::route::listen(Arc::downgrade(&link), lines));
+                Ok(link)
+            }
+            Ok(Err(_)) | Err(_) => Err(NoSession::NotStarted),
+        }
+    }
+
     /// The server has given a session a name, or none.
     pub(super) async fn register(&self, headers: &HeaderMap, link: &Arc<Link>) -> Result<(), Loss> {
-        let Some(name) = only(headers, &SESSION).map_err(|()| UNREADABLE)? else {
-            return Ok(());
-        };
+        match only(headers, &SESSION).map_err(|()| UNREADABLE)? {
+            None => Ok(()),
+            Some(name) => self.register_as(name, link).await,
+        }
+    }
+
+    /// From now on clients know the session by this name.
+    pub(super) async fn register_as(&self, name: &str, link: &Arc<Link>) -> Result<(), Loss> {
         // Whoever has the name has the session: the log keeps what proves it, not the name.
         let digest = Digest::of(name.as_bytes()).to_string();
         link.introduce(Json::object([("mcp_session", Json::from(digest))]))
@@ -117,6 +147,12 @@ impl Lobby {
             let known = self.sessions().remove(name);
             drop(known);
         }
+    }
+
+    /// Lets go of all sessions.
+    pub(super) fn close(&self) {
+        let sessions = std::mem::take(&mut *self.sessions());
+        drop(sessions);
     }
 
     /// Lets go of sessions that nobody has used for long, and looks at the clock for the others.

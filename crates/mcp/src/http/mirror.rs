@@ -89,7 +89,7 @@ fn arguments(definition: &Definition, args: &Json) -> Vec<(HeaderName, Option<St
     for (property, schema) in properties.into_iter().flat_map(|all| all.iter()) {
         let header = schema.get("x-mcp-header").and_then(Json::as_str);
         let header = header.map(|name| format!("{PARAM_PREFIX}{name}").to_ascii_lowercase());
-        let Some(Ok(header)) = header.map(|name| HeaderName::try_from(name)) else {
+        let Some(Ok(header)) = header.map(HeaderName::try_from) else {
             continue;
         };
         let value = args.get(property).filter(|value| !value.is_null());

@@ -334,6 +334,11 @@ fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
             "TOO_MANY_SESSIONS",
             "refused: too many sessions; try again later",
         ),
+        NoSession::NotStarted => (
+            StatusCode::BAD_GATEWAY,
+            "SERVER_GONE",
+            "the server cannot be started; tell the operator, do not retry",
+        ),
         NoSession::Failed => (
             StatusCode::SERVICE_UNAVAILABLE,
             "runtime_error:log_unavailable",

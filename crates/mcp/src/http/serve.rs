@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::access::Access;
 use super::body::Room;
-use super::link::{Reception, Threads};
+use super::link::{Census, Reception, Threads};
 use super::lobby::{Lobby, SWEEP};
 use super::request::Connection;
 use super::upstream::Upstream;
@@ -28,6 +28,7 @@ pub struct Door {
     lobbies: Vec<(String, Arc<Lobby>)>,
     access: Access,
     limits: Limits,
+    census: Census,
 }
 
 /// A server behind a door.
@@ -87,6 +88,7 @@ impl Door {
     pub fn new(served: Vec<Served>, access: Access, limits: Limits) -> Self {
         let room = Room::new(limits.max_held_bytes);
         let threads = Threads::new(limits.threads);
+        let census = Census::default();
         let lobby = |served: Served| {
             let (room, threads) = (room.clone(), threads.clone());
             let lobby = Lobby::new(
@@ -95,6 +97,7 @@ impl Door {
                 limits.clone(),
                 room,
                 threads,
+                census.clone(),
             );
             (served.path, lobby)
         };
@@ -102,6 +105,7 @@ impl Door {
             lobbies: served.into_iter().map(lobby).collect(),
             access,
             limits,
+            census,
         }
     }
 
@@ -163,6 +167,18 @@ impl Door {
         // Who listens on connections hears this, and `closed` is dropped when they have ended.
         let _ = closing.send(());
         let _ = tokio::time::timeout(GRACE, closing.closed()).await;
+        let _ = tokio::time::timeout(GRACE, door.ended()).await;
+    }
+
+    /// All sessions have ended, and the log says so.
+    async fn ended(&self) {
+        for (_, lobby) in &self.lobbies {
+            lobby.close();
+        }
+        // The door and its lobbies know of it too.
+        while self.census.count() > self.lobbies.len() + 1 {
+            tokio::time::sleep(PAUSE / 10).await;
+        }
     }
 
     async fn serve(

@@ -1,5 +1,7 @@
 //! The server behind the door.
 
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,9 +13,29 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+/// The server behind a door.
+#[derive(Clone)]
+pub enum Upstream {
+    /// It is reached by HTTP.
+    Http(Remote),
+    /// It is started for each session and speaks over its pipes.
+    Command(Program),
+}
+
+/// A program that is a server.
+#[derive(Clone)]
+pub struct Program {
+    /// What is shown of it.
+    pub shown: String,
+    /// Its command.
+    pub command: Arc<dyn Fn() -> Command + Send + Sync>,
+    /// A command that ends in [`guard`](crate::stdio::guard()), to end the server when we are killed.
+    pub guard: Arc<dyn Fn() -> Option<Command> + Send + Sync>,
+}
+
 /// A server that is reached by HTTP.
 #[derive(Clone)]
-pub struct Upstream {
+pub struct Remote {
     address: Uri,
     client: Connections,
 }
@@ -36,7 +58,7 @@ pub enum UpstreamError {
     Certificates(#[from] std::io::Error),
 }
 
-impl Upstream {
+impl Remote {
     /// A server at this address. Nothing is connected yet.
     pub fn new(address: &str) -> Result<Self, UpstreamError> {
         let wrong = || UpstreamError::Address(address.to_owned());
@@ -96,6 +118,16 @@ impl Upstream {
         match &self.client {
             Connections::Clear(client) => client.request(request).await,
             Connections::Secure(client) => client.request(request).await,
+        }
+    }
+}
+
+impl Upstream {
+    /// Where or what it is.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Http(remote) => remote.address.to_string(),
+            Self::Command(program) => program.shown.clone(),
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use countersign_canon::Json;
 use countersign_engine::{Engine, SystemClock};
 use countersign_event::{EventType, Line, Scope};
-use countersign_mcp::http::{Access, Door, Limits, Opened, Reception, Served, Upstream};
+use countersign_mcp::http::{Access, Door, Limits, Opened, Reception, Remote, Served, Upstream};
 use countersign_mcp::stdio::Host;
 use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{Gate, Session, Settings};
@@ -153,6 +153,7 @@ impl Reception for Desk {
             gate,
             session: Session::new(settings, shelf),
             host: Box::new(Nobody),
+            name: "unused".to_owned(),
         })
     }
 }
@@ -211,7 +212,7 @@ impl Web {
         };
         let served = Served {
             path: "/mcp".to_owned(),
-            upstream: Upstream::new(address).unwrap(),
+            upstream: Upstream::Http(Remote::new(address).unwrap()),
             reception: Arc::new(desk),
         };
         let door = Door::new(vec![served], Access::default(), limits);
