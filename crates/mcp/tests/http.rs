@@ -43,6 +43,21 @@ async fn what_is_allowed_passes_byte_by_byte() {
     assert_eq!(seen.header("x-hop"), None);
     assert_eq!(seen.header("mcp-session-id"), client.session);
     assert_eq!(seen.header("accept-encoding").as_deref(), Some("identity"));
+    // The log knows the session's name by its digest, and the client by what it says.
+    let session = client.session.clone().unwrap();
+    let log: String = web
+        .events()
+        .iter()
+        .map(|(_, payload)| {
+            format!(
+                "{}\n",
+                String::from_utf8(payload.to_sorted_ascii()).unwrap()
+            )
+        })
+        .collect();
+    let digest = countersign_canon::Digest::of(session.as_bytes()).to_string();
+    assert!(log.contains(&digest) && !log.contains(&session), "{log}");
+    assert!(log.contains("clever-client"), "{log}");
     web.close().await;
 }
 

@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use crate::frame::{Frame, FrameError, Id, Kind};
+use crate::frame::{Frame, FrameError, Id, Kind, Span};
 use crate::reply::Refused;
 use crate::{Era, FrameLimits, Method};
 
@@ -179,13 +179,11 @@ impl Connection {
             return Ok(link);
         }
         if message.method == Some(Method::Initialize) {
-            let link = lobby.open(self.about(headers)).await?;
+            let link = lobby.open(self.about(headers, Some(message))).await?;
             self.keep(lobby, &link);
             return Ok(link);
         }
-        let is_call = message.method == Some(Method::ToolsCall);
-        let call = message.id.as_ref().filter(|_| is_call);
-        self.nameless(lobby, headers, call).await
+        self.nameless(lobby, headers, Some(message)).await
     }
 
     /// The session of this connection. A call whose id it has seen before begins another one.
@@ -193,11 +191,15 @@ impl Connection {
         &self,
         lobby: &Arc<Lobby>,
         headers: &HeaderMap,
-        call: Option<&Id>,
+        message: Option<&Message>,
     ) -> Result<Arc<Link>, NoSession> {
+        let call = message.filter(|message| message.method == Some(Method::ToolsCall));
+        let call = call.and_then(|message| message.id.as_ref());
         {
             let mut all = self.all();
             let known = all.iter_mut().find(|one| Arc::ptr_eq(&one.lobby, lobby));
+            // A program that has ended is started anew for the next message.
+            let known = known.filter(|one| !one.link.route.is_over());
             if let Some(known) = known {
                 let is_new = match call {
                     None => true,
@@ -209,7 +211,7 @@ impl Connection {
                 }
             }
         }
-        let link = lobby.open(self.about(headers)).await?;
+        let link = lobby.open(self.about(headers, message)).await?;
         let called = self.keep(lobby, &link);
         if let (Some(mut all), Some(id)) = (called, call)
             && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))
@@ -236,15 +238,17 @@ impl Connection {
     }
 
     /// What the log keeps about a client.
-    fn about(&self, headers: &HeaderMap) -> Vec<(&'static str, Json)> {
+    fn about(&self, headers: &HeaderMap, message: Option<&Message>) -> Vec<(&'static str, Json)> {
         let agent = headers
             .get(USER_AGENT)
             .and_then(|value| value.to_str().ok());
         let agent = agent.map(|agent| agent.chars().take(200).collect::<String>());
-        vec![
-            ("client", Json::from(agent)),
+        let mut about = vec![
             ("peer", Json::from(self.peer.to_string())),
-        ]
+            ("user_agent", Json::from(agent)),
+        ];
+        about.extend(message.into_iter().flat_map(Message::about));
+        about
     }
 
     /// A body that was not read to its end.
@@ -320,6 +324,26 @@ impl Message {
             frame,
         }
     }
+
+    /// What the client says about itself, and which trace it belongs to.
+    fn about(&self) -> Vec<(&'static str, Json)> {
+        let Kind::Request { params, .. } = self.frame.kind() else {
+            return Vec::new();
+        };
+        let said = |span: Option<Span>| {
+            let part = self.frame.part(span?);
+            let short = Some(part).filter(|part| part.len() <= MAX_ABOUT)?;
+            Json::admit(short, &countersign_canon::Limits::event()).ok()
+        };
+        let named = |of, key| self.frame.member(of, key);
+        let client = named(params.whole, "clientInfo").or(named(params.meta, CLIENT_INFO));
+        let trace = named(params.meta, "traceparent");
+        let about = [("client", said(client)), ("traceparent", said(trace))];
+        about
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect()
+    }
 }
 
 fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
@@ -360,3 +384,6 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// After so many calls a connection without a session begins another one.
 const MAX_CALLS: usize = 100_000;
+/// What a client says about itself in revisions without a handshake.
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const MAX_ABOUT: usize = 4096;

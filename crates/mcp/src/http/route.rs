@@ -1,6 +1,7 @@
 //! Lines of a program, and the streams that they belong to.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(super) struct Route {
     streams: Mutex<Streams>,
     /// How many messages may wait for streams of requests.
     places: Arc<Semaphore>,
+    over: AtomicBool,
 }
 
 #[derive(Default)]
@@ -44,6 +46,7 @@ impl Default for Route {
             pipes: Mutex::default(),
             streams: Mutex::default(),
             places: Arc::new(Semaphore::new(MAX_LETTERS)),
+            over: AtomicBool::new(false),
         }
     }
 }
@@ -51,6 +54,11 @@ impl Default for Route {
 impl Route {
     pub(super) fn attach(&self, pipes: Pipes) {
         *lock(&self.pipes) = Some(pipes);
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
     pub(super) fn has_program(&self) -> bool {
@@ -104,6 +112,7 @@ pub(super) async fn listen(link: Weak<Link>, mut lines: mpsc::Receiver<Line>) {
         link.deliver(came).await;
     }
     if let Some(link) = link.upgrade() {
+        link.route.over.store(true, Ordering::Release);
         let effects = link.session().server_closed();
         let came = link.drive(effects, None).await;
         link.deliver(came).await;

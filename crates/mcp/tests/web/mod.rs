@@ -534,7 +534,7 @@ impl Client {
     /// Begins a session as clients before 2026-07-28 do.
     pub async fn initialize(&mut self) {
         let got = self
-            .post(r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#)
+            .post(r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"clever-client"}}}"#)
             .await;
         assert_eq!(got.status, 200, "{got:?}");
         self.session = header(&got.head, "mcp-session-id");
