@@ -36,7 +36,7 @@ impl Place {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn server(&self) -> Vec<std::ffi::OsString> {
+    pub fn server(&self) -> Vec<std::ffi::OsString> {
         vec![
             toy().into(),
             "--effects".into(),

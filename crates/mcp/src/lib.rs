@@ -7,12 +7,14 @@
 //! which holds either a frame that calls nothing or one that the engine has begun. [`tools`] knows
 //! what tools looked like when they were accepted.
 //!
-//! [`stdio`] drives a session over the pipes of a child process.
+//! [`stdio`] drives a session over the pipes of a child process, [`http`] drives many between HTTP
+//! clients and a server that is reached by HTTP.
 #![forbid(unsafe_code)]
 
 mod era;
 pub mod frame;
 mod gate;
+pub mod http;
 mod lines;
 mod method;
 mod outbound;

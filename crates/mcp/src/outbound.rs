@@ -2,15 +2,30 @@
 
 use countersign_engine::Running;
 
+use crate::Id;
 use crate::frame::{Frame, Kind};
-use crate::method::Route;
+use crate::method::{Method, Route};
 
 /// Bytes that may be sent to a server.
 ///
 /// INVARIANT: a call is here only with its permit: either nothing in the frame is a call, or the
 /// engine has begun it.
 #[must_use]
-pub struct Outbound(Vec<u8>);
+pub struct Outbound {
+    bytes: Vec<u8>,
+    carries: Carries,
+}
+
+/// What somebody has to know who sends each message on a way of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// The client's request with this id.
+    Request(Id),
+    /// A notification or an answer of the client.
+    Word,
+    /// Something of our own making.
+    Own,
+}
 
 /// A call that the engine has begun.
 pub struct Begun {
@@ -21,29 +36,44 @@ pub struct Begun {
 impl Outbound {
     /// A frame that needs no permit; `None` for a call.
     pub(crate) fn passing(frame: Frame) -> Option<Self> {
-        let method = match frame.kind() {
-            Kind::Request { method, .. } | Kind::Notification { method, .. } => *method,
-            Kind::Response { .. } | Kind::Error { .. } => return Some(Self(frame.into_bytes())),
+        let (method, carries) = match frame.kind() {
+            Kind::Request { method, id, .. } => (Some(*method), Carries::Request(id.clone())),
+            Kind::Notification { method, .. } => (Some(*method), Carries::Word),
+            Kind::Response { .. } | Kind::Error { .. } => (None, Carries::Word),
         };
-        match method.from_client() {
-            Route::Call => None,
-            _ => Some(Self(frame.into_bytes())),
+        match method.map(Method::from_client) {
+            Some(Route::Call) => None,
+            _ => Some(Self {
+                bytes: frame.into_bytes(),
+                carries,
+            }),
         }
     }
 
     /// A call with its permit, and what is needed to settle it.
-    pub(crate) fn begun(begun: Begun) -> (Self, Running) {
-        (Self(begun.bytes), begun.running)
+    pub(crate) fn begun(id: Id, begun: Begun) -> (Self, Running) {
+        let outbound = Self {
+            bytes: begun.bytes,
+            carries: Carries::Request(id),
+        };
+        (outbound, begun.running)
     }
 
     /// A message of our own making, which calls nothing.
     pub(crate) fn own(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+        Self {
+            bytes,
+            carries: Carries::Own,
+        }
+    }
+
+    pub(crate) fn carries(&self) -> &Carries {
+        &self.carries
     }
 
     /// The bytes.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+        self.bytes
     }
 }
 

@@ -8,6 +8,7 @@ mod calls;
 mod client;
 mod held;
 mod list;
+mod loss;
 mod pending;
 mod server;
 mod time;
@@ -22,6 +23,7 @@ use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{RefusalForm, Refused};
 use crate::tools::{Book, Shelf};
+pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
 
 /// A connection.

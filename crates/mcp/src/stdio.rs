@@ -14,3 +14,8 @@ mod writer;
 pub use child::Ending;
 pub use guard::guard;
 pub use run::{Door, Host};
+
+pub(crate) use child::{Pipes, Server, wait_for_end};
+pub(crate) use gauge::Gauge;
+pub(crate) use guard::Guard;
+pub(crate) use writer::Writer;

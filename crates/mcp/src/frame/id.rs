@@ -42,6 +42,11 @@ impl Id {
             .map_err(|_| Fault::Id)
     }
 
+    /// The id that a part of a frame is, if it is one.
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        Self::read(text).ok()
+    }
+
     /// An id of our own making.
     pub(crate) fn own(text: &str) -> Result<Self, FrameError> {
         let quoted = Json::from(text).to_jcs().map_err(Fault::from)?;

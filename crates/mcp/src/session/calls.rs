@@ -92,7 +92,7 @@ impl Session {
     /// The engine has begun a call: now, and not before, it goes to the server.
     pub(super) fn begun(&mut self, id: Id, begun: Begun, now: Instant) -> Vec<Effect> {
         let timeout = Duration::from_millis(begun.running().constraints().timeout_ms);
-        let (outbound, running) = Outbound::begun(begun);
+        let (outbound, running) = Outbound::begun(id.clone(), begun);
         let wanted = match self.asked.get(&id) {
             Some(Asked::Call(CallState::Deciding { cancelled })) => {
                 !cancelled.load(Ordering::Acquire)

@@ -48,6 +48,30 @@ impl Session {
         vec![self.client_fault(&error)]
     }
 
+    /// A frame that was read before. The limits were those of this session.
+    pub(crate) fn frame_from_client(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
+        self.client_frame(frame, now)
+    }
+
+    /// A frame that could not be read.
+    pub(crate) fn fault_from_client(&mut self, error: &FrameError) -> Vec<Effect> {
+        vec![self.client_fault(error)]
+    }
+
+    /// Something about a request that is wrong beside its frame, and what the client hears of it.
+    pub(crate) fn refuse_from_client(
+        &mut self,
+        code: &str,
+        message: String,
+        reply: Vec<u8>,
+    ) -> Vec<Effect> {
+        let then = Delivery {
+            to_client: Some(reply),
+            ..Delivery::default()
+        };
+        vec![self.complain(code, message, then)]
+    }
+
     fn client_frame(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
         match frame.kind().clone() {
             Kind::Request {

@@ -82,6 +82,11 @@ impl Fetch {
         self.calls.clear();
     }
 
+    /// Our own request is lost; tells whether there was one.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.own.take().is_some()
+    }
+
     /// When the first call has waited long enough.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.calls.iter().filter_map(|(_, until)| *until).min()

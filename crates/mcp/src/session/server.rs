@@ -26,6 +26,11 @@ impl Session {
         self.server_bytes(bytes)
     }
 
+    /// A message came from the server, on a transport that carries one at a time.
+    pub(crate) fn message_from_server(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        self.server_bytes(bytes)
+    }
+
     fn server_bytes(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
         match Frame::read(bytes, &self.settings.limits) {
             Ok(frame) => self.server_frame(frame),

@@ -26,20 +26,20 @@ impl Ending {
 }
 
 /// A process and what it starts.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     group: Pid,
 }
 
 /// The two ends that a session speaks to.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
+pub(crate) struct Pipes {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
 }
 
 impl Server {
     /// Starts it in a process group of its own. Environment, folder and standard error are ours.
-    pub(super) fn start(command: &mut Command) -> io::Result<(Self, Pipes)> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<(Self, Pipes)> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -53,17 +53,17 @@ impl Server {
         Ok((Self { child, group }, Pipes { stdin, stdout }))
     }
 
-    pub(super) fn group(&self) -> Pid {
+    pub(crate) fn group(&self) -> Pid {
         self.group
     }
 
     /// Sends a signal to all of it. Who is gone hears nothing.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
     }
 
     /// Ends what is left of it, and says how the child itself ended.
-    pub(super) fn reap(mut self) -> io::Result<Ending> {
+    pub(crate) fn reap(mut self) -> io::Result<Ending> {
         // INVARIANT: the child was not waited for before, so its id still is its group's.
         self.signal(Signal::KILL);
         self.child.wait().map(ending)
@@ -71,12 +71,12 @@ impl Server {
 }
 
 /// Waits until a child has ended, and leaves it to be reaped.
-pub(super) fn wait_for_end(group: Pid) {
+pub(crate) fn wait_for_end(group: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(group), options) {}
 }
 
-pub(super) fn pid(id: u32) -> Option<Pid> {
+pub(crate) fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 

@@ -4,28 +4,28 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Bytes on their way in one direction. Readers wait while there are too many.
 #[derive(Clone, Default)]
-pub(super) struct Gauge(Arc<(Mutex<usize>, Condvar)>);
+pub(crate) struct Gauge(Arc<(Mutex<usize>, Condvar)>);
 
 impl Gauge {
-    pub(super) fn add(&self, bytes: usize) {
+    pub(crate) fn add(&self, bytes: usize) {
         let (level, _) = &*self.0;
         *level.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
     }
 
-    pub(super) fn sub(&self, bytes: usize) {
+    pub(crate) fn sub(&self, bytes: usize) {
         let (level, changed) = &*self.0;
         let mut level = level.lock().unwrap_or_else(PoisonError::into_inner);
         *level = level.saturating_sub(bytes);
         changed.notify_all();
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         let (level, _) = &*self.0;
         *level.lock().unwrap_or_else(PoisonError::into_inner) > HIGH
     }
 
     /// Returns once there is room. One frame may go beyond the mark, whatever its size.
-    pub(super) fn wait_for_room(&self) {
+    pub(crate) fn wait_for_room(&self) {
         let (level, changed) = &*self.0;
         let mut level = level.lock().unwrap_or_else(PoisonError::into_inner);
         while *level > HIGH {

@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use super::gauge::Gauge;
 
 /// A stream that is written by a thread of its own.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     queue: Option<Sender<Vec<u8>>>,
     gauge: Gauge,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &str,
         stream: impl Write + Send + 'static,
         gauge: Gauge,
@@ -32,7 +32,7 @@ impl Writer {
     }
 
     /// Puts a line on its way. A stream that is closed takes nothing.
-    pub(super) fn send(&self, line: Vec<u8>) {
+    pub(crate) fn send(&self, line: Vec<u8>) {
         if let Some(queue) = &self.queue {
             self.gauge.add(line.len());
             // The thread ends only when the queue is closed.
@@ -41,16 +41,16 @@ impl Writer {
     }
 
     /// Closes the stream once everything is written.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.queue = None;
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.queue.is_none()
     }
 
     /// Closes the stream and waits until everything is written.
-    pub(super) fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
             // A writer that panicked has nothing more to say.

@@ -8,7 +8,7 @@ use super::look::outlines;
 use super::{Book, Definition, Sighting};
 
 /// The tools of one server as they stand now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shelf {
     book: Book,
     /// The books of other servers.

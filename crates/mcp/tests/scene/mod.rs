@@ -48,7 +48,7 @@ pub struct Scene {
 pub const TOOLS: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"deploy"},{"name":"secret"}"#;
 
 /// `read` is pinned as it stands in [`TOOLS`]: only so it may run without a human.
-fn manifest() -> String {
+pub fn manifest() -> String {
     let read = r#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
     let digest = Definition::read(read.as_bytes()).unwrap().digest();
     format!(
@@ -60,7 +60,7 @@ fn manifest() -> String {
     )
 }
 
-fn origin() -> Origin {
+pub fn origin() -> Origin {
     Origin::new("operator", "agent", std::path::Path::new("/")).unwrap()
 }
 

@@ -1,0 +1,186 @@
+//! What both doors have in common: the rules, the log, and how a session behaves.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use countersign_engine::{Engine, Origin, SystemClock};
+use countersign_event::Scope;
+use countersign_mcp::tools::Book;
+use countersign_mcp::{FrameLimits, RefusalForm, Settings, ToolNames, Unknown};
+use countersign_policy::Policies;
+use countersign_policy::manifest::Manifest;
+use countersign_store::Folder;
+
+use super::policies::Recipe;
+use crate::cli::{DataFolder, Tenant};
+use crate::command::manifest;
+use crate::errors::{Code, Failure};
+use crate::output;
+
+#[derive(Args, Clone)]
+pub(super) struct Rules {
+    #[command(flatten)]
+    data: DataFolder,
+    #[command(flatten)]
+    tenant: Tenant,
+    /// What the agent may use
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<String>,
+    /// Rego that has a say beside the manifest
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<String>,
+    /// Whether calls are stopped, or only recorded with what would have stopped them
+    #[arg(long, value_enum, default_value = "enforce")]
+    pub(super) mode: Mode,
+    /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    hold_wait: u64,
+    /// How a refused call is answered
+    #[arg(long, value_enum, default_value = "error")]
+    refusals: Refusals,
+    /// What becomes of methods that the protocol does not name
+    #[arg(long, value_enum, default_value = "refuse")]
+    unknown_methods: UnknownMethods,
+    /// Leave tools out of the list that the manifest does not declare
+    #[arg(long, requires = "manifest")]
+    hide_undeclared: bool,
+    /// The largest frame, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = FrameLimits::default().max_bytes)]
+    pub(super) max_frame: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Mode {
+    /// What is not allowed does not reach the server
+    Enforce,
+    /// Everything reaches the server
+    Observe,
+}
+
+impl Mode {
+    pub(super) fn of(self, policies: Policies) -> Policies {
+        match self {
+            Self::Enforce => policies,
+            Self::Observe => policies.observing(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Refusals {
+    /// As an error of the protocol
+    Error,
+    /// As a result of the tool that says that it failed
+    Result,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum UnknownMethods {
+    /// They are refused
+    Refuse,
+    /// They pass
+    Pass,
+}
+
+impl Rules {
+    pub(super) fn manifest(&self) -> Result<Option<Manifest>, Failure> {
+        self.manifest.as_deref().map(manifest::read).transpose()
+    }
+
+    pub(super) fn recipe(&self) -> Result<Recipe, Failure> {
+        Recipe::read(&self.policy)
+    }
+
+    pub(super) fn folder(&self) -> Result<Folder, Failure> {
+        self.data.folder()
+    }
+
+    pub(super) fn engine(
+        &self,
+        recipe: &Recipe,
+        manifest: Option<&Manifest>,
+    ) -> Result<Arc<Engine>, Failure> {
+        let policies = self.mode.of(recipe.policies(manifest.cloned())?);
+        if policies.is_observing() {
+            output::stderr("countersign: observing: every call reaches the server");
+        }
+        let engine = Engine::new(self.data.store()?, policies, SystemClock);
+        Ok(Arc::new(engine))
+    }
+
+    /// A session that nobody has used.
+    pub(super) fn scope(&self) -> Result<Scope, Failure> {
+        self.tenant.scope(&format!("ses_{}", random()?))
+    }
+
+    pub(super) fn settings(
+        &self,
+        server: &str,
+        manifest: Option<&Manifest>,
+    ) -> Result<Settings, Failure> {
+        let mut settings = Settings::new(server, random()?);
+        settings.limits.max_bytes = self.max_frame;
+        settings.hold_wait = Duration::from_secs(self.hold_wait);
+        settings.refusals = match self.refusals {
+            Refusals::Error => RefusalForm::Error,
+            Refusals::Result => RefusalForm::ToolResult,
+        };
+        settings.unknown = match self.unknown_methods {
+            UnknownMethods::Refuse => Unknown::Refuse,
+            UnknownMethods::Pass => Unknown::Pass,
+        };
+        if let Some(manifest) = manifest.cloned() {
+            let manifest = Arc::new(manifest);
+            let declared = Arc::clone(&manifest);
+            let server = server.to_owned();
+            settings.elsewhere = ToolNames::new(move |tool| {
+                let declared = manifest.tool(tool).and_then(|tool| tool.server.as_deref());
+                declared.is_some_and(|declared| declared != server)
+            });
+            if self.hide_undeclared {
+                settings.shown = Some(ToolNames::new(move |tool| declared.tool(tool).is_some()));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// Whoever runs this program answers for what the client's agent does.
+pub(super) fn origin() -> Result<Origin, Failure> {
+    let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let user = std::env::var("USER").unwrap_or_default();
+    Origin::new(&user, AGENT, &folder)
+        .or_else(|_| Origin::new("operator", AGENT, &folder))
+        .map_err(|error| Failure::new(Code::Server, error.to_string()))
+}
+
+/// What the manifest says about tools goes before what was seen.
+pub(super) fn pin(book: &mut Book, manifest: Option<&Manifest>) {
+    let tools = manifest.map(|manifest| &manifest.permissions().tools);
+    for (name, tool) in tools.into_iter().flatten() {
+        if let Some(digest) = tool.definition {
+            book.pin_digest(name.as_str(), digest);
+        }
+    }
+}
+
+/// What holds without a manifest.
+pub(super) fn observed(folder: &Path) -> String {
+    format!(
+        "countersign: no manifest, so every call is recorded, and held unless somebody has said that \
+         its tool only reads\ncountersign: the log is in {}",
+        folder.display()
+    )
+}
+
+/// A text that nobody can guess.
+pub(super) fn random() -> Result<String, Failure> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(Code::Server, format!("there is no randomness: {error}")))?;
+    Ok(base16ct::lower::encode_string(&bytes))
+}
+
+const AGENT: &str = "mcp-client";

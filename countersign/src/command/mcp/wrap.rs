@@ -1,0 +1,171 @@
+//! `countersign mcp -- COMMAND`
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use clap::Args;
+use countersign_canon::Json;
+use countersign_event::Scope;
+use countersign_mcp::stdio::Door;
+use countersign_mcp::tools::Shelf;
+use countersign_mcp::{Gate, Session};
+
+use super::guard;
+use super::host::Wrapper;
+use super::rules::{Rules, origin, pin};
+use crate::books::Books;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::output;
+
+pub(super) const HELP: &str = "\
+Stands between an MCP client and a server that it starts: put `countersign mcp --` in front of the
+server's command. What is allowed passes byte by byte as it came; every call is decided and recorded
+first. Standard output carries the protocol alone. The exit code is the server's.
+
+Without a manifest every call is recorded, and held for a human unless somebody has said that the tool
+only reads (`countersign tools accept SERVER TOOL DIGEST --reads`). A tool is pinned when it is first seen; when its definition changes, calls of it
+are refused.
+
+Examples:
+  countersign mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
+  countersign mcp --manifest manifest.yaml --hide-undeclared -- ./server
+  countersign mcp serve --upstream http://127.0.0.1:3000/mcp";
+
+#[derive(Args)]
+pub(crate) struct Wrap {
+    #[command(flatten)]
+    rules: Rules,
+    /// What the server is called [default: from its command]
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// The server's command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Wrap {
+    pub(super) fn run(self) -> Result<Exit, Failure> {
+        let manifest = self.rules.manifest()?;
+        let recipe = self.rules.recipe()?;
+        let (program, arguments) = self.split_command()?;
+        let server = self
+            .server
+            .clone()
+            .unwrap_or_else(|| name_of(&self.command));
+        let folder = self.rules.folder()?;
+        let engine = self.rules.engine(&recipe, manifest.as_ref())?;
+        let books = Books::new(folder.path());
+        let (mut book, others) = books.of(&server)?;
+        pin(&mut book, manifest.as_ref());
+        let scope = self.rules.scope()?;
+        if manifest.is_none() {
+            say_what_holds(&scope, folder.path());
+        }
+        let gate = Gate::new(engine.clone(), scope, server.as_str(), origin()?);
+        let about = self.about(&server);
+        gate.introduce(&about)
+            .map_err(|refusal| Failure::new(Code::Database, refusal.message().to_owned()))?;
+        let settings = self.rules.settings(&server, manifest.as_ref())?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let observed = manifest.is_none().then(|| (engine, recipe.into()));
+        let door = Door {
+            command,
+            guard: Some(guard::command()?),
+            gate,
+            max_frame_bytes: self.rules.max_frame,
+            session: Session::new(settings, Shelf::new(book, others)),
+            host: Box::new(Wrapper::new(books, observed, self.rules.mode)),
+        };
+        let ending = door.run(std::io::stdin(), std::io::stdout());
+        let ending = ending.map_err(|error| {
+            let shown = program.to_string_lossy();
+            Failure::new(Code::Server, format!("`{shown}` cannot be run: {error}"))
+        })?;
+        Ok(Exit::Passed(ending.code()))
+    }
+
+    fn split_command(&self) -> Result<(&OsString, &[OsString]), Failure> {
+        self.command
+            .split_first()
+            .ok_or_else(|| Failure::new(Code::Server, "there is no command"))
+    }
+
+    /// What the log keeps about this connection.
+    fn about(&self, server: &str) -> Json {
+        let words = self.command.iter();
+        let words = words.map(|word| Json::from(word.to_string_lossy().as_ref()));
+        let folder = std::env::current_dir().ok();
+        let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+        Json::object([
+            ("command", Json::from(words.collect::<Vec<_>>())),
+            ("folder", Json::from(folder)),
+            ("server", Json::from(server)),
+            ("transport", Json::from("stdio")),
+            ("version", Json::from(env!("CARGO_PKG_VERSION"))),
+        ])
+    }
+}
+
+fn say_what_holds(scope: &Scope, folder: &Path) {
+    output::stderr(&format!(
+        "countersign: no manifest, so every call is recorded, and held unless somebody has said that \
+         its tool only reads\ncountersign: session {} in {}",
+        scope.session.as_str(),
+        folder.display()
+    ));
+}
+
+/// A name for the server: the program, or what an interpreter or a package runner is told to run.
+pub(super) fn name_of(command: &[OsString]) -> String {
+    let mut words = command.iter().map(|word| word.to_string_lossy());
+    let program = words.next().unwrap_or_default();
+    let stem = |word: &str| {
+        let file = word.rsplit(['/', '\\']).next().unwrap_or(word).to_owned();
+        let file = file
+            .split('@')
+            .find(|part| !part.is_empty())
+            .unwrap_or("server")
+            .to_owned();
+        file.strip_suffix(".js")
+            .or(file.strip_suffix(".py"))
+            .unwrap_or(&file)
+            .to_owned()
+    };
+    let program = stem(&program);
+    match RUNNERS.contains(&program.as_str()) {
+        true => words
+            .find(|word| !word.starts_with('-') && word != "run" && word != "exec")
+            .map_or(program, |word| stem(&word)),
+        false => program,
+    }
+}
+
+const RUNNERS: [&str; 10] = [
+    "npx", "npm", "node", "bun", "bunx", "deno", "uv", "uvx", "python", "python3",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_have_readable_names() {
+        let check = |command: &[&str], expect: &str| {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            assert_eq!(name_of(&command), expect);
+        };
+        check(
+            &["npx", "-y", "@modelcontextprotocol/server-memory"],
+            "server-memory",
+        );
+        check(&["npx", "-y", "server-memory@1.2.3"], "server-memory");
+        check(&["uvx", "mcp-server-git"], "mcp-server-git");
+        check(&["/usr/bin/node", "dist/index.js", "stdio"], "index");
+        check(&["./bin/server", "--flag"], "server");
+        check(&["python3", "-m", "thing"], "thing");
+        check(&["npx"], "npx");
+    }
+}

@@ -1,0 +1,177 @@
+//! Who may speak to the door at all: the name it is called by and the page that calls.
+//!
+//! A web page can make a browser send requests to a door on this machine, by naming it or by making
+//! its own name lead here. Such requests carry the page's `Origin`, or the page's name as `Host`.
+
+use hyper::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::{Uri, http::uri::Authority};
+
+/// The names under which the door may be called. Names of this machine are always among them.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// Why a request is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Stranger {
+    #[error("the host is not one of this door; see --allow-host")]
+    Host,
+    #[error("the origin is not allowed here; see --allow-origin")]
+    Origin,
+}
+
+impl Access {
+    /// Also lets in requests to this host: a name, without a port.
+    #[must_use = "gives the changed access back"]
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Also lets in requests from pages of this origin, such as `https://example.com`.
+    #[must_use = "gives the changed access back"]
+    pub fn with_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
+        let host = only(headers, &HOST).map_err(|()| Stranger::Host)?;
+        // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
+        let host = host.ok_or(Stranger::Host)?;
+        let host: Authority = host.parse().map_err(|_| Stranger::Host)?;
+        if !self.is_ours(host.host()) || uri.authority().is_some_and(|named| *named != host) {
+            return Err(Stranger::Host);
+        }
+        match only(headers, &ORIGIN).map_err(|()| Stranger::Origin)? {
+            None => Ok(()),
+            Some(origin) if self.is_welcome(origin) => Ok(()),
+            Some(_) => Err(Stranger::Origin),
+        }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let same = |ours: &str| ours.eq_ignore_ascii_case(host);
+        LOOPBACK.iter().any(|ours| same(ours)) || self.hosts.iter().any(|ours| same(ours))
+    }
+
+    /// Pages of this machine may call, and those that the operator names.
+    fn is_welcome(&self, origin: &str) -> bool {
+        if self
+            .origins
+            .iter()
+            .any(|one| one.eq_ignore_ascii_case(origin))
+        {
+            return true;
+        }
+        let Ok(uri) = origin.parse::<Uri>() else {
+            return false;
+        };
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        let is_bare = uri.path_and_query().is_none_or(|rest| rest.as_str() == "/");
+        let is_local = |host: &str| LOOPBACK.iter().any(|ours| ours.eq_ignore_ascii_case(host));
+        let authority = uri.authority().filter(|one| !one.as_str().contains('@'));
+        is_web && is_bare && authority.is_some_and(|one| is_local(one.host()))
+    }
+}
+
+/// The value of a header that must not come twice.
+pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(());
+    }
+    first.map(|value| value.to_str().map_err(drop)).transpose()
+}
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(access: &Access, headers: &[(HeaderName, &str)]) -> Result<(), Stranger> {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
+            .fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            });
+        access.check(&Uri::from_static("/mcp"), &headers)
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_ours() {
+        let access = Access::default();
+        for host in [
+            "localhost",
+            "localhost:80",
+            "LOCALHOST:1",
+            "127.0.0.1:9",
+            "[::1]:9",
+        ] {
+            assert_eq!(check(&access, &[(HOST, host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "example.com",
+            "localhost.example.com",
+            "127.0.0.1.nip.io",
+            "x@localhost.evil",
+            "0.0.0.0",
+            "",
+        ] {
+            assert_eq!(
+                check(&access, &[(HOST, host)]),
+                Err(Stranger::Host),
+                "{host}"
+            );
+        }
+        assert_eq!(check(&access, &[]), Err(Stranger::Host));
+        let twice = [(HOST, "localhost"), (HOST, "localhost")];
+        assert_eq!(check(&access, &twice), Err(Stranger::Host));
+        let named = access.with_host("proxy.internal");
+        assert_eq!(check(&named, &[(HOST, "proxy.internal:443")]), Ok(()));
+    }
+
+    #[test]
+    fn a_request_that_names_two_hosts_is_not_let_in() {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "localhost".parse().unwrap());
+        let uri = Uri::from_static("http://example.com/mcp");
+        assert_eq!(Access::default().check(&uri, &headers), Err(Stranger::Host));
+    }
+
+    #[test]
+    fn pages_from_elsewhere_are_not_let_in() {
+        let access = Access::default();
+        let from = |origin| check(&access, &[(HOST, "localhost"), (ORIGIN, origin)]);
+        assert_eq!(from("http://localhost:3000"), Ok(()));
+        assert_eq!(from("https://127.0.0.1"), Ok(()));
+        for origin in [
+            "null",
+            "https://example.com",
+            "http://localhost.example.com",
+            "http://localhost@example.com",
+            "http://example.com@localhost",
+            "file://localhost",
+            "chrome-extension://localhost",
+            "localhost",
+            "",
+        ] {
+            assert_eq!(from(origin), Err(Stranger::Origin), "{origin}");
+        }
+        let twice = [
+            (HOST, "localhost"),
+            (ORIGIN, "http://localhost"),
+            (ORIGIN, "http://localhost"),
+        ];
+        assert_eq!(check(&access, &twice), Err(Stranger::Origin));
+        let named = access.with_origin("https://console.example.com");
+        let page = [(HOST, "localhost"), (ORIGIN, "https://console.example.com")];
+        assert_eq!(check(&named, &page), Ok(()));
+    }
+}

@@ -1,0 +1,92 @@
+//! Messages of ours to the server, and what it says to them.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use hyper::Method as Verb;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+
+use super::link::Link;
+use super::lobby::Lobby;
+use super::sse::{Events, Item};
+use super::upstream::Upstream;
+
+/// A message on its own way.
+pub(super) struct Beside {
+    pub(super) lobby: Arc<Lobby>,
+    pub(super) link: Arc<Link>,
+    pub(super) headers: HeaderMap,
+}
+
+impl Beside {
+    /// Sends it, and tells the session what comes back.
+    pub(super) fn send(self, bytes: Vec<u8>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        // What comes back may want to be answered in the same way.
+        Box::pin(async move {
+            let limit = self.lobby.limits.response_time;
+            let heard = async {
+                let Upstream::Http(remote) = &self.lobby.upstream else {
+                    return;
+                };
+                let sending = remote.send(Verb::POST, self.headers.clone(), bytes);
+                if let Ok(response) = sending.await {
+                    self.hear(response).await;
+                }
+            };
+            // Too late is as good as never.
+            let _ = tokio::time::timeout(limit, heard).await;
+            let effects = self.link.session().own_unanswered();
+            self.apply(effects).await;
+        })
+    }
+
+    async fn hear(&self, response: Response<Incoming>) {
+        let content = response.headers().get(CONTENT_TYPE);
+        let is_stream =
+            content.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let max = self.lobby.limits.max_frame_bytes;
+        let mut body = response.into_body();
+        if !is_stream {
+            let time = self.lobby.limits.response_time;
+            if let Ok(held) = self.lobby.room.read(body, max, time).await
+                && !held.bytes.is_empty()
+            {
+                self.tell(held.bytes).await;
+            }
+            return;
+        }
+        let mut events = Events::new(max);
+        while let Some(Ok(frame)) = body.frame().await {
+            let mut items = Vec::new();
+            let data = frame.into_data().unwrap_or_default();
+            events.feed(&data, |item| items.push(item));
+            for item in items {
+                if let Item::Event(event) = item
+                    && let Some(data) = event.data
+                {
+                    self.tell(data).await;
+                }
+            }
+        }
+    }
+
+    async fn tell(&self, message: Vec<u8>) {
+        let effects = self.link.session().message_from_server(message);
+        self.apply(effects).await;
+    }
+
+    async fn apply(&self, effects: Vec<crate::Effect>) {
+        let came = self.link.drive(effects, None).await;
+        for outbound in came.to_server {
+            let bytes = outbound.into_bytes();
+            let next = Self {
+                lobby: Arc::clone(&self.lobby),
+                link: Arc::clone(&self.link),
+                headers: super::headers::of_ours(&self.headers, &bytes),
+            };
+            tokio::spawn(next.send(bytes));
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! One request of a client: what it says goes to the session, and what the session sends goes to the
+//! server, whose response belongs to the client.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use hyper::{Method as Verb, Response, StatusCode};
+
+use crate::frame::{Frame, Id, Kind};
+use crate::outbound::{Carries, Outbound};
+use crate::reply::Refused;
+use crate::session::Instead;
+use crate::{Effect, FrameLimits, Method};
+
+use super::beside::Beside;
+use super::link::{Came, Letter, Link, Mailbox};
+use super::lobby::Lobby;
+use super::reply::{self, Waiting};
+use super::upstream::Upstream;
+use super::{headers, mirror};
+
+/// Everything that one request needs.
+pub(super) struct Exchange {
+    pub(super) lobby: Arc<Lobby>,
+    pub(super) link: Arc<Link>,
+    /// What the server is told beside the body.
+    pub(super) headers: HeaderMap,
+    pub(super) verb: Verb,
+    /// The id of the client's request, if it sent one.
+    pub(super) id: Option<Id>,
+    pub(super) method: Option<Method>,
+    /// The frame as it came, where headers repeat parts of it.
+    pub(super) original: Option<Frame>,
+    pub(super) mailbox: Option<Mailbox>,
+}
+
+/// What happened while the server was waited for.
+pub(super) enum Turn<T> {
+    /// The server came.
+    Server(T),
+    /// The session has something to say.
+    Came(Came),
+    /// The client is gone.
+    Gone,
+}
+
+/// How waiting for the server ended.
+pub(super) enum Attended<T> {
+    /// The server came.
+    Server(T),
+    /// The client gets another answer.
+    Answer(Vec<u8>),
+    /// The client is gone.
+    Gone,
+}
+
+impl Exchange {
+    /// Carries a frame of the client.
+    pub(super) async fn carry(mut self, frame: Frame, mut waiting: Waiting) {
+        let (effects, mailbox) = self.link.client_sends(frame, self.id.as_ref());
+        self.mailbox = mailbox;
+        let mut came = self.link.drive(effects, self.id.as_ref()).await;
+        loop {
+            let (main, answer) = self.sort(came);
+            if let Some(answer) = answer {
+                return answered(waiting, reply::message(StatusCode::OK, answer));
+            }
+            if let Some(main) = main {
+                return self.forward(main.into_bytes(), waiting).await;
+            }
+            let Some(id) = self.id.clone() else {
+                return answered(waiting, reply::bare(StatusCode::ACCEPTED));
+            };
+            if !self.link.session().waits(&id) {
+                // Cancelled before anything was sent.
+                let refused = Refused::denied("CANCELLED", "the request was cancelled");
+                let response = reply::error(StatusCode::OK, &refused, Some(&id));
+                return answered(waiting, response);
+            }
+            came = match self
+                .turn(waiting.closed(), std::future::pending::<()>())
+                .await
+            {
+                Turn::Server(()) => Came::default(),
+                Turn::Came(came) => came,
+                Turn::Gone => return self.abandon().await,
+            };
+        }
+    }
+
+    /// Sends something to the server and gives the client its response.
+    pub(super) async fn forward(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
+        if let Err(mismatch) = self.mirror(&bytes) {
+            let refused = header_mismatch(&mismatch);
+            let answer = self.lose("header_mismatch", refused.clone()).await;
+            let answer = answer.unwrap_or_else(|| refused.to_error(None));
+            return answered(waiting, reply::message(StatusCode::BAD_REQUEST, answer));
+        }
+        let upstream = match &self.lobby.upstream {
+            Upstream::Http(remote) => remote.clone(),
+            Upstream::Command(_) => return self.forward_line(bytes, waiting).await,
+        };
+        let (verb, headers) = (self.verb.clone(), self.headers.clone());
+        let sending = upstream.send(verb, headers, bytes);
+        let limit = self.lobby.limits.response_time;
+        let sending = tokio::time::timeout(limit, sending);
+        let response = match self.attend(&mut waiting, sending).await {
+            Attended::Server(response) => response,
+            Attended::Answer(answer) => {
+                return answered(waiting, reply::message(StatusCode::OK, answer));
+            }
+            Attended::Gone => return self.abandon().await,
+        };
+        match response {
+            Ok(Ok(response)) => self.respond(response, waiting).await,
+            Ok(Err(_)) => self.fail(SERVER_GONE, waiting).await,
+            Err(_) => self.fail(TIMEOUT, waiting).await,
+        }
+    }
+
+    /// Waits for the server, for as long as somebody waits for what it says.
+    pub(super) async fn attend<T>(
+        &mut self,
+        waiting: &mut Waiting,
+        server: impl Future<Output = T>,
+    ) -> Attended<T> {
+        tokio::pin!(server);
+        let mut gone = false;
+        loop {
+            let closed = async {
+                match gone {
+                    true => std::future::pending().await,
+                    false => waiting.closed().await,
+                }
+            };
+            match self.turn(closed, &mut server).await {
+                Turn::Server(came) => return Attended::Server(came),
+                Turn::Came(came) => {
+                    if let (_, Some(answer)) = self.sort(came) {
+                        return Attended::Answer(answer);
+                    }
+                    if gone
+                        && self
+                            .id
+                            .as_ref()
+                            .is_some_and(|id| !self.link.session().waits(id))
+                    {
+                        return Attended::Gone;
+                    }
+                }
+                Turn::Gone if self.goes_on_alone() => gone = true,
+                Turn::Gone => return Attended::Gone,
+            }
+        }
+    }
+
+    async fn respond(mut self, response: Response<Incoming>, waiting: Waiting) {
+        if let Err(refused) = self.meet(&response).await {
+            return self.fail(refused, waiting).await;
+        }
+        let content = response.headers().get(CONTENT_TYPE);
+        let content = content
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let content = content.split(';').next().unwrap_or_default().trim();
+        let coding = response.headers().get(CONTENT_ENCODING);
+        if coding.is_some_and(|coding| coding != "identity") {
+            // FAIL-CLOSED: what cannot be read is not passed on.
+            return self.fail(UNREADABLE, waiting).await;
+        }
+        match content.eq_ignore_ascii_case("text/event-stream") && response.status().is_success() {
+            true => self.pump(response, waiting).await,
+            false => self.pass(response, waiting).await,
+        }
+    }
+
+    /// The answer to the handshake says how the server knows this session.
+    async fn meet(&mut self, response: &Response<Incoming>) -> Result<(), Loss> {
+        if self.verb == Verb::DELETE && response.status().is_success() {
+            self.lobby.forget(&self.headers);
+        }
+        if response.status() == StatusCode::NOT_FOUND && self.method != Some(Method::Initialize) {
+            self.lobby.forget(&self.headers);
+        }
+        if self.method != Some(Method::Initialize) || !response.status().is_success() {
+            return Ok(());
+        }
+        self.lobby.register(response.headers(), &self.link).await
+    }
+
+    /// What comes first: the server, the client's end, time, or somebody else's job for this request.
+    pub(super) async fn turn<T>(
+        &mut self,
+        closed: impl Future<Output = ()>,
+        server: impl Future<Output = T>,
+    ) -> Turn<T> {
+        let deadline = self.link.session().deadline();
+        let late = async {
+            match deadline {
+                Some(time) => tokio::time::sleep_until(time.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let job = async {
+            match &mut self.mailbox {
+                Some(mailbox) => mailbox.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let job = tokio::select! {
+            biased;
+            came = server => return Turn::Server(came),
+            () = closed => return Turn::Gone,
+            job = job => job,
+            () = late => None,
+        };
+        let mine = self.id.as_ref();
+        Turn::Came(match job {
+            Some(Letter::Job(job)) => self.link.drive(vec![Effect::Job(job)], mine).await,
+            Some(Letter::Message { bytes, .. }) => Came {
+                to_client: vec![bytes],
+                ..Came::default()
+            },
+            None => self.link.tick(mine).await,
+        })
+    }
+
+    /// What goes to the server as this request, and what the client is to hear. Anything else for
+    /// the server is sent beside.
+    pub(super) fn sort(&self, came: Came) -> (Option<Outbound>, Option<Vec<u8>>) {
+        let mut main = None;
+        for outbound in came.to_server {
+            let is_main = match outbound.carries() {
+                Carries::Request(id) => Some(id) == self.id.as_ref(),
+                Carries::Word => self.id.is_none() && self.verb == Verb::POST,
+                Carries::Own => false,
+            };
+            match is_main {
+                true => main = Some(outbound),
+                false => self.send_beside(outbound),
+            }
+        }
+        (main, came.to_client.into_iter().next_back())
+    }
+
+    /// Whether the server should be heard out although the client is gone: before 2026-07-28 a
+    /// connection that is lost cancels nothing, and the log is to know how a call ended.
+    pub(super) fn goes_on_alone(&self) -> bool {
+        self.is_legacy() && self.method == Some(Method::ToolsCall)
+    }
+
+    /// Whether the peers speak a revision in which a stream is not bound to its connection.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.link.session().era().is_none_or(|era| era.handshake)
+    }
+
+    /// The client is gone.
+    pub(super) async fn abandon(self) {
+        if let Some(id) = &self.id {
+            let was_sent = self.link.session().waits(id);
+            if was_sent && self.link.route.has_program() {
+                // On pipes nothing closes: the server is told.
+                self.link
+                    .route
+                    .send(crate::reply::cancelled(id, "client_closed"));
+            }
+            let effects = self.link.session().abandoned(id);
+            let came = self.link.drive(effects, Some(id)).await;
+            self.sort(came);
+        }
+    }
+
+    /// The server has not answered; gives what the client hears, if it waits.
+    pub(super) async fn lose(&self, code: &str, refused: Refused) -> Option<Vec<u8>> {
+        let id = self.id.as_ref()?;
+        let effects = self
+            .link
+            .session()
+            .unanswered(id, code, Instead::Error(refused));
+        let came = self.link.drive(effects, Some(id)).await;
+        self.sort(came).1
+    }
+
+    /// The server failed before anything was sent to the client.
+    pub(super) async fn fail(self, loss: Loss, waiting: Waiting) {
+        let answer = self.lose(loss.code, loss.refused()).await;
+        let response = match answer {
+            // The error is the answer to the request: the exchange itself went well.
+            Some(answer) => reply::message(StatusCode::OK, answer),
+            None => reply::error(StatusCode::BAD_GATEWAY, &loss.refused(), self.id.as_ref()),
+        };
+        answered(waiting, response);
+    }
+
+    /// Sends something of ours to the server, on its own way.
+    fn send_beside(&self, outbound: Outbound) {
+        let bytes = outbound.into_bytes();
+        if self.link.route.has_program() {
+            return self.link.route.send(bytes);
+        }
+        let beside = Beside {
+            lobby: Arc::clone(&self.lobby),
+            link: Arc::clone(&self.link),
+            headers: headers::of_ours(&self.headers, &bytes),
+        };
+        tokio::spawn(beside.send(bytes));
+    }
+
+    /// Headers that repeat single arguments: compared with what the client sent, and made anew where
+    /// a policy has changed the arguments.
+    fn mirror(&mut self, bytes: &[u8]) -> Result<(), mirror::Mismatch> {
+        let Some(original) = self.original.take() else {
+            return Ok(());
+        };
+        let Some((tool, said)) = call(&original) else {
+            return Ok(());
+        };
+        let session = self.link.session();
+        let Some(definition) = session.shelf().definition(&tool).cloned() else {
+            return Ok(());
+        };
+        drop(session);
+        mirror::check_arguments(&definition, &said, &self.headers)?;
+        if original.bytes() != bytes {
+            let sent = Frame::read(bytes.to_vec(), &FrameLimits::default()).ok();
+            let sent = sent.and_then(|frame| call(&frame)).map(|(_, args)| args);
+            mirror::rewrite_arguments(&definition, &sent.unwrap_or(said), &mut self.headers);
+        }
+        Ok(())
+    }
+}
+
+/// Why a server's answer is missing.
+#[derive(Clone, Copy)]
+pub(super) struct Loss {
+    /// For the log.
+    pub(super) code: &'static str,
+    reason: &'static str,
+    text: &'static str,
+}
+
+impl Loss {
+    pub(super) fn refused(self) -> Refused {
+        Refused::denied(self.reason, self.text)
+    }
+}
+
+/// The response to a client that may be gone.
+pub(super) fn answered(waiting: Waiting, response: Response<super::body::Sent>) {
+    // Who is gone hears nothing.
+    let _ = waiting.send(response);
+}
+
+pub(super) fn header_mismatch(mismatch: &mirror::Mismatch) -> Refused {
+    Refused::denied("HEADER_MISMATCH", format!("refused: {mismatch}")).with_code(HEADER_MISMATCH)
+}
+
+/// The tool and the arguments of a call.
+fn call(frame: &Frame) -> Option<(String, countersign_canon::Json)> {
+    let Kind::Request {
+        method: Method::ToolsCall,
+        params,
+        ..
+    } = frame.kind()
+    else {
+        return None;
+    };
+    let tool = frame.text(params.name)?.into_owned();
+    let args = frame.part(params.arguments?);
+    let args = countersign_canon::Json::admit(args, &countersign_canon::Limits::event()).ok()?;
+    Some((tool, args))
+}
+
+pub(super) const SERVER_GONE: Loss = Loss {
+    code: "server_gone",
+    reason: "SERVER_GONE",
+    text: "the server cannot be reached; tell the operator, do not retry",
+};
+pub(super) const TIMEOUT: Loss = Loss {
+    code: "timeout",
+    reason: "TIMEOUT",
+    text: "the server took too long; whether it did anything is not known",
+};
+pub(super) const UNREADABLE: Loss = Loss {
+    code: "server_frame_refused",
+    reason: "SERVER_FRAME_REFUSED",
+    text: "the server's answer was refused: it is not a message that can be read",
+};
+pub(super) const BROKEN_OFF: Loss = Loss {
+    code: "server_gone",
+    reason: "SERVER_GONE",
+    text: "the server broke off before it answered; whether it did anything is not known",
+};
+const HEADER_MISMATCH: i64 = -32020;

@@ -1,0 +1,123 @@
+//! Headers: which of them go on to the other side.
+
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap,
+    HeaderName, HeaderValue, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+
+use crate::frame::{Frame, FrameLimits, Kind};
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const PARAM_PREFIX: &str = "mcp-param-";
+
+/// What a client's request says to the server. The host is the server's own; the page that called
+/// was judged here. Bodies are looked at, so they must come as they are.
+pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    for name in [HOST, ORIGIN, EXPECT, CONTENT_LENGTH] {
+        passed.remove(name);
+    }
+    passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    passed
+}
+
+/// What a server's response says to the client. Its length is counted anew.
+pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    passed.remove(CONTENT_LENGTH);
+    passed
+}
+
+/// The headers of a message of ours to the server: those of the client, as far as they are not about
+/// the client's own message.
+pub(super) fn of_ours(client: &HeaderMap, message: &[u8]) -> HeaderMap {
+    let is_ours = |name: &HeaderName| {
+        let about_message = *name == METHOD || *name == NAME || name.as_str() == "last-event-id";
+        !about_message && !name.as_str().starts_with(PARAM_PREFIX)
+    };
+    let headers = client.iter().filter(|(name, _)| is_ours(name));
+    let mut ours: HeaderMap = headers
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    ours.insert(ACCEPT, both);
+    ours.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if client.contains_key(METHOD)
+        && let Ok(frame) = Frame::read(message.to_vec(), &FrameLimits::default())
+        && let Kind::Request { name, .. } | Kind::Notification { name, .. } = frame.kind()
+        && let Some(method) = frame.text(Some(*name))
+        && let Ok(method) = HeaderValue::try_from(&*method)
+    {
+        ours.insert(METHOD, method);
+    }
+    ours
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = headers.clone();
+    let named = headers.get_all(CONNECTION).iter();
+    let named: Vec<HeaderName> = named
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // SECURITY: a client must not make us forget what the server needs.
+        .filter(|name: &HeaderName| !name.as_str().starts_with("mcp-"))
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        passed.remove(name);
+    }
+    passed
+}
+
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_one_leg_stays_there() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Hop, Mcp-Session-Id"),
+            ("x-hop", "1"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "7"),
+            ("host", "localhost"),
+            ("origin", "http://localhost"),
+            ("accept-encoding", "br"),
+            ("mcp-session-id", "s"),
+            ("authorization", "Bearer t"),
+            ("x-other", "kept"),
+        ] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let passed = to_server(&headers);
+        let mut names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "accept-encoding",
+                "authorization",
+                "mcp-session-id",
+                "x-other"
+            ]
+        );
+        assert_eq!(passed[ACCEPT_ENCODING], "identity");
+    }
+}

@@ -1,0 +1,369 @@
+//! One session with its gate, and everybody who waits for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use countersign_canon::Json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::route::Route;
+
+use crate::frame::{Frame, Id};
+use crate::gate::{Delivery, Waits};
+use crate::outbound::Outbound;
+use crate::reply::Refused;
+use crate::stdio::Host;
+use crate::{Done, Effect, Gate, Job, Session};
+
+/// Opens sessions. May wait for the disk.
+pub trait Reception: Send + Sync + 'static {
+    /// A session for a client of whom this is known. It is in the log before anything happens in it.
+    fn receive(&self, about: Vec<(&'static str, Json)>) -> Result<Opened, String>;
+}
+
+/// A session that was opened.
+pub struct Opened {
+    /// The way to the engine.
+    pub gate: Gate,
+    /// The session.
+    pub session: Session,
+    /// Is told what the session learns.
+    pub host: Box<dyn Host + Send>,
+    /// A name that nobody can guess: clients of a server that gives none know the session by it.
+    pub name: String,
+}
+
+/// A session between clients and a server.
+pub(super) struct Link {
+    // INVARIANT: never locked while anybody waits for something else than a processor.
+    session: Mutex<Session>,
+    gate: Arc<Gate>,
+    host: Arc<Mutex<Box<dyn Host + Send>>>,
+    threads: Threads,
+    waiting: Mutex<Waiting>,
+    name: String,
+    census: Census,
+    /// Where lines of a program go.
+    pub(super) route: Route,
+}
+
+/// Counts the sessions whose end is not recorded yet.
+#[derive(Clone, Default)]
+pub(super) struct Census(Arc<()>);
+
+/// Something for a request that somebody else has caused.
+pub(super) enum Letter {
+    /// A job about it.
+    Job(Box<Job>),
+    /// A message for its client, with its share of what may wait.
+    Message {
+        bytes: Vec<u8>,
+        _place: Option<OwnedSemaphorePermit>,
+    },
+}
+
+/// The threads that wait for the disk.
+#[derive(Clone)]
+pub(super) struct Threads(Arc<Semaphore>);
+
+/// Who waits for what becomes of a request of the client.
+#[derive(Default)]
+struct Waiting {
+    mailboxes: HashMap<Id, (u64, mpsc::UnboundedSender<Letter>)>,
+    count: u64,
+}
+
+/// What came of some effects.
+#[derive(Default)]
+pub(super) struct Came {
+    pub(super) to_client: Vec<Vec<u8>>,
+    pub(super) to_server: Vec<Outbound>,
+}
+
+/// Where jobs for a request arrive that somebody else has caused.
+pub(super) struct Mailbox {
+    link: Arc<Link>,
+    id: Id,
+    number: u64,
+    jobs: mpsc::UnboundedReceiver<Letter>,
+}
+
+impl Link {
+    pub(super) fn new(opened: Opened, threads: Threads, census: Census) -> Arc<Self> {
+        Arc::new(Self {
+            session: Mutex::new(opened.session),
+            gate: Arc::new(opened.gate),
+            host: Arc::new(Mutex::new(opened.host)),
+            threads,
+            waiting: Mutex::default(),
+            name: opened.name,
+            census,
+            route: Route::default(),
+        })
+    }
+
+    pub(super) fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame came from the client. If it is a request, its answer is waited for in the mailbox.
+    pub(super) fn client_sends(
+        self: &Arc<Self>,
+        frame: Frame,
+        id: Option<&Id>,
+    ) -> (Vec<Effect>, Option<Mailbox>) {
+        let mut session = self.session();
+        // A second request under the same id is refused, and must not take what the first waits for.
+        let mailbox = id.filter(|id| !session.waits(id));
+        let mailbox = mailbox.map(|id| self.mailbox(id));
+        (session.frame_from_client(frame, Instant::now()), mailbox)
+    }
+
+    /// Keeps in the log what is known about the peers.
+    pub(super) async fn introduce(self: &Arc<Self>, about: Json) {
+        let gate = Arc::clone(&self.gate);
+        // FAIL-CLOSED: a log that takes nothing refuses the next call by itself.
+        let _ = self.threads.run(move || gate.introduce(&about)).await;
+    }
+
+    /// Does what the effects ask for, up to what is to be sent. Jobs that belong to a request that
+    /// somebody else waits for go to them.
+    ///
+    /// INVARIANT: runs to its end; what a job began would be lost with it.
+    pub(super) async fn drive(self: &Arc<Self>, effects: Vec<Effect>, mine: Option<&Id>) -> Came {
+        let mut came = Came::default();
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                Effect::ToClient(bytes) => came.to_client.push(bytes),
+                Effect::ToServer(outbound) => came.to_server.push(outbound),
+                Effect::Job(job) => {
+                    let Some(job) = self.hand_over(job, mine) else {
+                        continue;
+                    };
+                    let done = self.run(job).await;
+                    effects.extend(self.session().done(done, Instant::now()));
+                }
+                Effect::Keep(book) => {
+                    let host = Arc::clone(&self.host);
+                    let keep = move || lock(&host).keep(&book);
+                    // The host has reported what went wrong.
+                    let _ = self.threads.run(keep).await;
+                }
+                Effect::Listed => {
+                    let (host, shelf) = (Arc::clone(&self.host), self.session().shelf().clone());
+                    let _ = self.threads.run(move || lock(&host).listed(&shelf)).await;
+                }
+            }
+        }
+        came
+    }
+
+    async fn run(&self, job: Box<Job>) -> Done {
+        let (id, waits) = (decided(&job), waits(&job));
+        let gate = Arc::clone(&self.gate);
+        let done = self.threads.run(move || gate.run(*job)).await;
+        done.unwrap_or_else(|Failed| {
+            // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
+            let text = "refused: an internal error; tell the operator, do not retry";
+            let refused = Refused::denied("runtime_error:internal", text);
+            match id {
+                Some(id) => Done::Refused(id, refused),
+                None => Done::Unrecorded(waits, refused),
+            }
+        })
+    }
+
+    /// The name that we give the session.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives a message to whoever waits under this id; gives it back if nobody does.
+    pub(super) fn post(&self, id: &Id, letter: Letter) -> Option<Letter> {
+        let waiting = lock(&self.waiting);
+        match waiting.mailboxes.get(id) {
+            Some((_, mailbox)) => mailbox.send(letter).err().map(|lost| lost.0),
+            None => Some(letter),
+        }
+    }
+
+    /// The request that came last of those that wait.
+    pub(super) fn latest(&self) -> Option<Id> {
+        let waiting = lock(&self.waiting);
+        let latest = waiting
+            .mailboxes
+            .iter()
+            .max_by_key(|(_, (number, _))| *number);
+        latest.map(|(id, _)| id.clone())
+    }
+
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.session().deadline().is_some_and(|time| time <= now)
+    }
+
+    /// Time has passed. Gives what concerns whoever asks; others get theirs.
+    pub(super) async fn tick(self: &Arc<Self>, mine: Option<&Id>) -> Came {
+        let effects = self.session().tick(Instant::now());
+        let is_stray = |effect: &Effect| match effect {
+            Effect::Job(job) => owner(job).is_some_and(|owner| {
+                Some(&owner) != mine && !lock(&self.waiting).mailboxes.contains_key(&owner)
+            }),
+            _ => false,
+        };
+        let (strays, effects) = effects.into_iter().partition(is_stray);
+        // Nobody hears of these, but the log does.
+        let mut strays = self.drive(strays, None).await;
+        let mut came = self.drive(effects, mine).await;
+        came.to_server.append(&mut strays.to_server);
+        came
+    }
+
+    /// Gives a job to whom it belongs; gives it back if that is whoever asks, or nobody else.
+    fn hand_over(&self, job: Box<Job>, mine: Option<&Id>) -> Option<Box<Job>> {
+        let Some(owner) = owner(&job).filter(|owner| Some(owner) != mine) else {
+            return Some(job);
+        };
+        let waiting = lock(&self.waiting);
+        let job = match waiting.mailboxes.get(&owner) {
+            Some((_, mailbox)) => match mailbox.send(Letter::Job(job)).err()?.0 {
+                Letter::Job(job) => job,
+                Letter::Message { .. } => return None,
+            },
+            None => job,
+        };
+        drop(waiting);
+        if decided(&job).is_some() {
+            // Nobody is left who would carry the call.
+            drop(self.session().done(Done::Dropped(owner), Instant::now()));
+            return None;
+        }
+        Some(job)
+    }
+
+    fn mailbox(self: &Arc<Self>, id: &Id) -> Mailbox {
+        let (sender, jobs) = mpsc::unbounded_channel();
+        let mut waiting = lock(&self.waiting);
+        waiting.count += 1;
+        let number = waiting.count;
+        waiting.mailboxes.insert(id.clone(), (number, sender));
+        Mailbox {
+            link: Arc::clone(self),
+            id: id.clone(),
+            number,
+            jobs,
+        }
+    }
+}
+
+/// The last one who knew the session is gone: what is open is settled, and the end is recorded.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let session = self.session.get_mut();
+        let effects = session.unwrap_or_else(PoisonError::into_inner).end();
+        let (gate, census) = (Arc::clone(&self.gate), self.census.clone());
+        let end = move || {
+            let _census = census;
+            for effect in effects {
+                if let Effect::Job(job) = effect {
+                    drop(gate.run(*job));
+                }
+            }
+            // Nobody is left who could be told that it was not recorded.
+            let _ = gate.terminate("client_closed");
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(end)),
+            Err(_) => end(),
+        }
+    }
+}
+
+impl Census {
+    /// How many know of it.
+    pub(super) fn count(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+}
+
+impl Mailbox {
+    pub(super) async fn next(&mut self) -> Option<Letter> {
+        self.jobs.recv().await
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.link.waiting);
+        let is_ours = |(number, _): &(u64, _)| *number == self.number;
+        if waiting.mailboxes.get(&self.id).is_some_and(is_ours) {
+            waiting.mailboxes.remove(&self.id);
+        }
+        drop(waiting);
+        // Jobs that came too late: a call that was not decided is not begun any more.
+        self.jobs.close();
+        while let Ok(letter) = self.jobs.try_recv() {
+            let Letter::Job(job) = letter else { continue };
+            if let Some(id) = decided(&job) {
+                drop(self.link.session().done(Done::Dropped(id), Instant::now()));
+            } else {
+                let link = Arc::clone(&self.link);
+                tokio::spawn(async move { link.drive(vec![Effect::Job(job)], None).await });
+            }
+        }
+    }
+}
+
+/// A job broke off.
+#[derive(Debug)]
+pub(super) struct Failed;
+
+impl Threads {
+    pub(super) fn new(count: usize) -> Self {
+        Self(Arc::new(Semaphore::new(count)))
+    }
+
+    /// Runs something that may wait for the disk, beside the threads that carry messages.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failed> {
+        let place = Arc::clone(&self.0).acquire_owned().await;
+        let work = move || {
+            let _place = place;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| Failed)
+    }
+}
+
+/// Whose request a job is about.
+fn owner(job: &Job) -> Option<Id> {
+    decided(job).or(match waits(job) {
+        Waits::Client(id) => Some(id),
+        Waits::Server(_) | Waits::Nobody => None,
+    })
+}
+
+/// The call that a job decides.
+fn decided(job: &Job) -> Option<Id> {
+    match job {
+        Job::Decide(call) | Job::Look(call, _) => Some(call.id.clone()),
+        Job::Settle { .. } | Job::Record { .. } | Job::Withdraw(_) => None,
+    }
+}
+
+fn waits(job: &Job) -> Waits {
+    match job {
+        Job::Decide(_) | Job::Look(..) | Job::Withdraw(_) => Waits::Nobody,
+        Job::Settle { then, .. } | Job::Record { then, .. } => {
+            let Delivery { waits, .. } = then;
+            waits.clone()
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,184 @@
+//! The sessions of one server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use countersign_canon::{Digest, Json};
+use hyper::header::HeaderMap;
+
+use super::access::only;
+use super::body::Room;
+use super::exchange::{Loss, UNREADABLE};
+use super::headers::SESSION;
+use super::link::{Census, Link, Reception, Threads};
+use super::serve::Limits;
+use super::upstream::Upstream;
+
+/// One server, and the sessions that it knows by name.
+pub(super) struct Lobby {
+    pub(super) upstream: Upstream,
+    pub(super) limits: Limits,
+    pub(super) room: Room,
+    reception: Arc<dyn Reception>,
+    threads: Threads,
+    census: Census,
+    sessions: Mutex<HashMap<String, Known>>,
+}
+
+struct Known {
+    link: Arc<Link>,
+    used: Instant,
+}
+
+/// Why a request finds no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoSession {
+    /// It is not known, or no longer.
+    Unknown,
+    /// There are too many.
+    Full,
+    /// None could be opened.
+    Failed,
+    /// Its server cannot be started.
+    NotStarted,
+}
+
+impl Lobby {
+    pub(super) fn new(
+        upstream: Upstream,
+        reception: Arc<dyn Reception>,
+        limits: Limits,
+        room: Room,
+        threads: Threads,
+        census: Census,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            upstream,
+            limits,
+            room,
+            reception,
+            threads,
+            census,
+            sessions: Mutex::default(),
+        })
+    }
+
+    /// The session that a request names, if it names one.
+    pub(super) fn named(&self, headers: &HeaderMap) -> Result<Option<Arc<Link>>, NoSession> {
+        let Some(name) = only(headers, &SESSION).map_err(|()| NoSession::Unknown)? else {
+            return Ok(None);
+        };
+        let mut sessions = self.sessions();
+        let known = sessions.get_mut(name).ok_or(NoSession::Unknown)?;
+        known.used = Instant::now();
+        Ok(Some(Arc::clone(&known.link)))
+    }
+
+    /// A new session.
+    pub(super) async fn open(
+        &self,
+        mut about: Vec<(&'static str, Json)>,
+    ) -> Result<Arc<Link>, NoSession> {
+        if self.sessions().len() >= self.limits.max_sessions {
+            return Err(NoSession::Full);
+        }
+        about.push(("transport", Json::from("http")));
+        about.push(("upstream", Json::from(self.upstream.shown())));
+        let reception = Arc::clone(&self.reception);
+        let opened = self.threads.run(move || reception.receive(about)).await;
+        match opened {
+            Ok(Ok(opened)) => {
+                let link = Link::new(opened, self.threads.clone(), self.census.clone());
+                self.start(link).await
+            }
+            // FAIL-CLOSED: without a record nobody is let in.
+            Ok(Err(_)) | Err(_) => Err(NoSession::Failed),
+        }
+    }
+
+    /// Starts the server of a session, where it is a program.
+    async fn start(&self, link: Arc<Link>) -> Result<Arc<Link>, NoSession> {
+        let Upstream::Command(program) = self.upstream.clone() else {
+            return Ok(link);
+        };
+        let max = self.limits.max_frame_bytes;
+        let started = self.threads.run(move || super::pipes::start(&program, max));
+        match started.await {
+            Ok(Ok((pipes, lines))) => {
+                link.route.attach(pipes);
+                tokio::spawn(super::route::listen(Arc::downgrade(&link), lines));
+                Ok(link)
+            }
+            Ok(Err(_)) | Err(_) => Err(NoSession::NotStarted),
+        }
+    }
+
+    /// The server has given a session a name, or none.
+    pub(super) async fn register(&self, headers: &HeaderMap, link: &Arc<Link>) -> Result<(), Loss> {
+        match only(headers, &SESSION).map_err(|()| UNREADABLE)? {
+            None => Ok(()),
+            Some(name) => self.register_as(name, link).await,
+        }
+    }
+
+    /// From now on clients know the session by this name.
+    pub(super) async fn register_as(&self, name: &str, link: &Arc<Link>) -> Result<(), Loss> {
+        // Whoever has the name has the session: the log keeps what proves it, not the name.
+        let digest = Digest::of(name.as_bytes()).to_string();
+        link.introduce(Json::object([("mcp_session", Json::from(digest))]))
+            .await;
+        let known = Known {
+            link: Arc::clone(link),
+            used: Instant::now(),
+        };
+        let mut sessions = self.sessions();
+        if sessions.contains_key(name) {
+            // SECURITY: two clients under one name would hear each other.
+            return Err(UNREADABLE);
+        }
+        sessions.insert(name.to_owned(), known);
+        Ok(())
+    }
+
+    /// A session is over.
+    pub(super) fn forget(&self, headers: &HeaderMap) {
+        if let Ok(Some(name)) = only(headers, &SESSION) {
+            let known = self.sessions().remove(name);
+            drop(known);
+        }
+    }
+
+    /// Lets go of all sessions.
+    pub(super) fn close(&self) {
+        let sessions = std::mem::take(&mut *self.sessions());
+        drop(sessions);
+    }
+
+    /// Lets go of sessions that nobody has used for long, and looks at the clock for the others.
+    pub(super) async fn sweep(&self) {
+        let now = Instant::now();
+        let is_idle = |known: &Known| {
+            // Somebody who listens holds the session too.
+            let alone = Arc::strong_count(&known.link) == 1;
+            alone && now.duration_since(known.used) > self.limits.idle_time
+        };
+        let (mut idle, mut late) = (Vec::new(), Vec::new());
+        {
+            let mut sessions = self.sessions();
+            idle.extend(sessions.extract_if(|_, known| is_idle(known)));
+            let links = sessions.values().map(|known| &known.link);
+            late.extend(links.filter(|link| link.is_late(now)).cloned());
+        }
+        drop(idle);
+        for link in late {
+            link.tick(None).await;
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) const SWEEP: Duration = Duration::from_secs(1);

@@ -1,0 +1,193 @@
+//! Headers that repeat the body. Whoever stands between acts on them; the server acts on the body.
+//! So they must say the same.
+
+use std::borrow::Cow;
+
+use countersign_canon::Json;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::frame::{Frame, Kind};
+use crate::tools::Definition;
+use crate::{Era, Method};
+
+use super::access::only;
+use super::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
+
+/// A header that does not say what the body says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the header `{0}` does not say what the body says")]
+pub(super) struct Mismatch(pub(super) HeaderName);
+
+/// Compares the headers of a request with its body. A header that is not there says nothing.
+pub(super) fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), Mismatch> {
+    let (name, method, params) = match frame.kind() {
+        Kind::Request {
+            name,
+            method,
+            params,
+            ..
+        }
+        | Kind::Notification {
+            name,
+            method,
+            params,
+        } => (frame.text(Some(*name)), *method, *params),
+        // An answer has no method to repeat.
+        Kind::Response { .. } | Kind::Error { .. } => {
+            return absent(headers, &METHOD).and_then(|()| absent(headers, &NAME));
+        }
+    };
+    same(headers, &METHOD, name.as_deref())?;
+    if let Some(version) = frame.text(frame.member(params.meta, Era::VERSION_KEY)) {
+        same(headers, &VERSION, Some(&version))?;
+    }
+    let named = match method {
+        Method::ToolsCall | Method::PromptsGet => frame.text(params.name),
+        Method::ResourcesRead => frame.text(params.uri),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => frame.text(params.task_id),
+        // What other methods name is not known here; the server compares it.
+        _ => return only(headers, &NAME).map(drop).map_err(|()| Mismatch(NAME)),
+    };
+    same(headers, &NAME, named.as_deref())
+}
+
+/// Compares the headers that repeat single arguments of a call. The tool's definition says which
+/// they are; others are the server's to judge.
+pub(super) fn check_arguments(
+    definition: &Definition,
+    args: &Json,
+    headers: &HeaderMap,
+) -> Result<(), Mismatch> {
+    for (header, value) in arguments(definition, args) {
+        same(headers, &header, value.as_deref())?;
+    }
+    Ok(())
+}
+
+/// The headers that repeat single arguments, as these arguments want them.
+pub(super) fn rewrite_arguments(definition: &Definition, args: &Json, headers: &mut HeaderMap) {
+    for (header, value) in arguments(definition, args) {
+        if headers.remove(&header).is_some()
+            && let Some(value) = value.and_then(|value| encode(&value))
+        {
+            headers.insert(header, value);
+        }
+    }
+}
+
+/// Whether a request repeats single arguments in headers.
+pub(super) fn has_arguments(headers: &HeaderMap) -> bool {
+    headers
+        .keys()
+        .any(|name| name.as_str().starts_with(PARAM_PREFIX))
+}
+
+fn arguments(definition: &Definition, args: &Json) -> Vec<(HeaderName, Option<String>)> {
+    let schema = definition.value().get("inputSchema");
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let mut found = Vec::new();
+    for (property, schema) in properties.into_iter().flat_map(|all| all.iter()) {
+        let header = schema.get("x-mcp-header").and_then(Json::as_str);
+        let header = header.map(|name| format!("{PARAM_PREFIX}{name}").to_ascii_lowercase());
+        let Some(Ok(header)) = header.map(HeaderName::try_from) else {
+            continue;
+        };
+        let value = args.get(property).filter(|value| !value.is_null());
+        let value = value.map(|value| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => String::from_utf8_lossy(&value.to_sorted_ascii()).into_owned(),
+        });
+        found.push((header, value));
+    }
+    found
+}
+
+fn absent(headers: &HeaderMap, header: &HeaderName) -> Result<(), Mismatch> {
+    match headers.contains_key(header) {
+        true => Err(Mismatch(header.clone())),
+        false => Ok(()),
+    }
+}
+
+fn same(headers: &HeaderMap, header: &HeaderName, body: Option<&str>) -> Result<(), Mismatch> {
+    let mismatch = || Mismatch(header.clone());
+    let Some(said) = only(headers, header).map_err(|()| mismatch())? else {
+        return Ok(());
+    };
+    let said = decode(said.trim_matches([' ', '\t'])).ok_or_else(mismatch)?;
+    match body == Some(&*said) {
+        true => Ok(()),
+        false => Err(mismatch()),
+    }
+}
+
+/// Text that is not plain ASCII stands as `=?base64?…?=`.
+fn decode(value: &str) -> Option<Cow<'_, str>> {
+    let coded = value
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE));
+    match coded {
+        None => Some(Cow::Borrowed(value)),
+        Some(coded) => String::from_utf8(from_base64(coded)?).ok().map(Cow::Owned),
+    }
+}
+
+fn encode(value: &str) -> Option<HeaderValue> {
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && !value.starts_with(' ')
+        && !value.ends_with(' ')
+        && !value.starts_with(OPEN);
+    let text = match is_plain {
+        true => value.to_owned(),
+        false => format!("{OPEN}{}{CLOSE}", to_base64(value.as_bytes())),
+    };
+    HeaderValue::try_from(text).ok()
+}
+
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.trim_end_matches('=');
+    if text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0u32);
+    for digit in digits.bytes() {
+        let value = DIGITS.iter().position(|one| *one == digit)?;
+        bits = (bits << 6) | u32::try_from(value).ok()?;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from((bits >> count) & 0xff).ok()?);
+        }
+    }
+    // What is left over must be nothing: two texts must not mean the same.
+    (bits & ((1 << count) - 1) == 0 && to_base64(&bytes) == text).then_some(bytes)
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for index in 0..4 {
+            let at = usize::try_from((bits >> (18 - 6 * index)) & 63).unwrap_or(0);
+            let digit = DIGITS.get(at).copied().map(char::from);
+            text.push(
+                digit
+                    .filter(|_| index as usize <= chunk.len())
+                    .unwrap_or('='),
+            );
+        }
+    }
+    text
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+#[cfg(test)]
+mod tests;

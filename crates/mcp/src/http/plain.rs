@@ -1,0 +1,118 @@
+//! Responses that are one body.
+
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Response, StatusCode};
+
+use crate::frame::{Frame, Kind};
+use crate::session::Instead;
+
+use super::body::{Held, ReadError};
+use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered};
+use super::headers;
+use super::reply::{self, Waiting};
+
+impl Exchange {
+    /// Passes a body on, once the session has seen it.
+    pub(super) async fn pass(mut self, response: Response<Incoming>, mut waiting: Waiting) {
+        let (head, body) = response.into_parts();
+        let limits = &self.lobby.limits;
+        let most = match head.status.is_success() {
+            true => limits.max_frame_bytes,
+            false => limits.max_frame_bytes.min(MAX_ERROR),
+        };
+        let (room, time) = (self.lobby.room.clone(), limits.response_time);
+        let read = match self.attend(&mut waiting, room.read(body, most, time)).await {
+            Attended::Server(read) => read,
+            Attended::Answer(answer) => {
+                return answered(waiting, reply::message(StatusCode::OK, answer));
+            }
+            Attended::Gone => return self.abandon().await,
+        };
+        let headers = headers::to_client(&head.headers);
+        match read {
+            Ok(held) if self.is_message(head.status, &held) => {
+                self.pass_message(head.status, headers, held, waiting).await;
+            }
+            Ok(held) => self.pass_other(head.status, headers, held, waiting).await,
+            Err(ReadError::TooLarge { beginning, .. }) => {
+                let effects = self.link.session().too_long_from_server(&beginning);
+                let came = self.link.drive(effects, self.id.as_ref()).await;
+                match self.sort(came).1 {
+                    Some(answer) => answered(waiting, reply::message(StatusCode::OK, answer)),
+                    None => self.fail(UNREADABLE, waiting).await,
+                }
+            }
+            Err(ReadError::TooSlow) => self.fail(TIMEOUT, waiting).await,
+            Err(ReadError::Broken | ReadError::NoRoom) => self.fail(BROKEN_OFF, waiting).await,
+        }
+    }
+
+    /// Whether a body is a message of the protocol, and not what a server says when it has no
+    /// message: a page, a line of text, nothing.
+    fn is_message(&self, status: StatusCode, held: &Held) -> bool {
+        if status.is_success() {
+            return !held.bytes.is_empty();
+        }
+        let limits = crate::FrameLimits::default();
+        let frame = Frame::read(held.bytes.clone(), &limits).ok();
+        let answers = frame.and_then(|frame| match frame.kind() {
+            Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => Some(id.clone()),
+            _ => None,
+        });
+        answers.is_some() && answers == self.id
+    }
+
+    async fn pass_message(
+        self,
+        status: StatusCode,
+        headers: HeaderMap,
+        held: Held,
+        waiting: Waiting,
+    ) {
+        let effects = self.link.session().message_from_server(held.bytes);
+        let came = self.link.drive(effects, self.id.as_ref()).await;
+        let answer = self.sort(came).1;
+        let waits = |id| self.link.session().waits(id);
+        if self.id.as_ref().is_some_and(waits) {
+            // It was an answer to something else, or none at all.
+            return self.fail(UNREADABLE, waiting).await;
+        }
+        match answer {
+            Some(answer) => answered(waiting, reply::passed(status, headers, answer.into())),
+            None if self.id.is_some() => self.fail(UNREADABLE, waiting).await,
+            None => answered(waiting, reply::bare(StatusCode::ACCEPTED)),
+        }
+    }
+
+    /// What a server says outside the protocol goes to the client as it is: clients tell by it which
+    /// revision a server speaks.
+    async fn pass_other(
+        self,
+        status: StatusCode,
+        headers: HeaderMap,
+        held: Held,
+        waiting: Waiting,
+    ) {
+        let mut body = held.bytes;
+        let id = self
+            .id
+            .as_ref()
+            .filter(|id| self.link.session().waits(id))
+            .cloned();
+        if let Some(id) = id {
+            if status.is_success() {
+                return self.fail(UNREADABLE, waiting).await;
+            }
+            let code = format!("http_{}", status.as_u16());
+            let instead = Instead::Served(body);
+            let effects = self.link.session().unanswered(&id, &code, instead);
+            let came = self.link.drive(effects, Some(&id)).await;
+            body = self.sort(came).1.unwrap_or_default();
+        }
+        answered(waiting, reply::passed(status, headers, body.into()));
+    }
+}
+
+/// The most that a server may say instead of a message.
+const MAX_ERROR: usize = 1 << 20;

@@ -1,0 +1,177 @@
+//! Responses that are streams of events.
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper::body::Incoming;
+use tokio::sync::mpsc;
+
+use super::body::Sent;
+use super::exchange::{BROKEN_OFF, Exchange, Turn};
+use super::reply::{self, Waiting};
+use super::sse::{self, Events, Item};
+use super::{exchange, headers};
+
+/// A stream on its way through.
+struct Pump {
+    exchange: Exchange,
+    to_client: mpsc::Sender<Bytes>,
+    /// Nobody reads any more.
+    gone: bool,
+    /// The client can take the stream up again where it ended.
+    resumable: bool,
+}
+
+impl Exchange {
+    /// Passes events on, each when it comes.
+    pub(super) async fn pump(self, response: Response<Incoming>, waiting: Waiting) {
+        let (head, body) = response.into_parts();
+        let (to_client, pieces) = mpsc::channel(PIECES);
+        let headers = headers::to_client(&head.headers);
+        let response = reply::passed(head.status, headers, Sent::Stream(pieces));
+        exchange::answered(waiting, response);
+        let pump = Pump {
+            exchange: self,
+            to_client,
+            gone: false,
+            resumable: false,
+        };
+        pump.run(body).await;
+    }
+}
+
+impl Pump {
+    async fn run(mut self, mut body: Incoming) {
+        let mut events = Events::new(
+            self.exchange
+                .lobby
+                .limits
+                .max_frame_bytes
+                .saturating_add(SLACK),
+        );
+        loop {
+            let gone = self.gone;
+            let to_client = self.to_client.clone();
+            let closed = async {
+                match gone {
+                    true => std::future::pending().await,
+                    false => to_client.closed().await,
+                }
+            };
+            match self.exchange.turn(closed, body.frame()).await {
+                Turn::Server(Some(Ok(frame))) => {
+                    let mut items = Vec::new();
+                    let data = frame.into_data().unwrap_or_default();
+                    events.feed(&data, |item| items.push(item));
+                    for item in items {
+                        self.item(item).await;
+                    }
+                }
+                Turn::Server(None | Some(Err(_))) => return self.ended().await,
+                Turn::Came(came) => {
+                    // Our answer in the place of the server's: nothing more follows.
+                    if let (_, Some(answer)) = self.exchange.sort(came) {
+                        return self.give(sse::event(&answer)).await;
+                    }
+                }
+                Turn::Gone => self.gone = true,
+            }
+            if self.gone && !self.goes_on() {
+                // The stream to the server is dropped with us: it hears that nobody listens.
+                return self.left().await;
+            }
+        }
+    }
+
+    async fn item(&mut self, item: Item) {
+        let event = match item {
+            Item::Event(event) => event,
+            Item::TooLong { beginning } => {
+                let effects = self
+                    .exchange
+                    .link
+                    .session()
+                    .too_long_from_server(&beginning);
+                return self.apply(effects, |bytes| sse::event(&bytes)).await;
+            }
+        };
+        self.resumable |= event.id.is_some();
+        let Some(data) = &event.data else {
+            return self.give(event.raw).await;
+        };
+        let opens = data.trim_ascii_start().first();
+        if event.is_named && !matches!(opens, Some(b'{' | b'[')) {
+            // Not a message, and nobody could take it for one.
+            return self.give(event.raw).await;
+        }
+        let effects = self
+            .exchange
+            .link
+            .session()
+            .message_from_server(data.clone());
+        self.apply(effects, move |bytes| {
+            match Some(&bytes) == event.data.as_ref() {
+                true => event.raw.clone(),
+                false => event.with_data(&bytes),
+            }
+        })
+        .await;
+    }
+
+    async fn apply(&mut self, effects: Vec<crate::Effect>, write: impl Fn(Vec<u8>) -> Vec<u8>) {
+        let mut came = self
+            .exchange
+            .link
+            .drive(effects, self.exchange.id.as_ref())
+            .await;
+        let messages = std::mem::take(&mut came.to_client);
+        self.exchange.sort(came);
+        for message in messages {
+            self.give(write(message)).await;
+        }
+    }
+
+    async fn give(&mut self, bytes: Vec<u8>) {
+        if self.gone {
+            return;
+        }
+        // A client that does not read makes the server wait, and nobody else; but not for ever.
+        let time = self.exchange.lobby.limits.write_time;
+        let given = tokio::time::timeout(time, self.to_client.send(bytes.into())).await;
+        self.gone = !matches!(given, Ok(Ok(())));
+    }
+
+    /// Whether the server should be heard out although the client is gone.
+    fn goes_on(&self) -> bool {
+        let exchange = &self.exchange;
+        let waits = |id| exchange.link.session().waits(id);
+        !self.resumable && exchange.goes_on_alone() && exchange.id.as_ref().is_some_and(waits)
+    }
+
+    /// The client has left the stream.
+    async fn left(self) {
+        // Whoever can take it up again has not given it up.
+        if !(self.resumable && self.exchange.is_legacy()) {
+            self.exchange.abandon().await;
+        }
+    }
+
+    /// The server has ended the stream.
+    async fn ended(mut self) {
+        if self.resumable && self.exchange.is_legacy() {
+            return;
+        }
+        if let Some(answer) = self
+            .exchange
+            .lose(BROKEN_OFF.code, BROKEN_OFF.refused())
+            .await
+        {
+            self.give(sse::event(&answer)).await;
+        }
+    }
+}
+
+/// How many events may wait for a client that reads slowly.
+const PIECES: usize = 8;
+/// What an event has beside its message.
+const SLACK: usize = 4096;

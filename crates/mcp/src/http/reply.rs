@@ -1,0 +1,48 @@
+//! Responses of our own making.
+
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Response, StatusCode};
+use tokio::sync::oneshot;
+
+use crate::Id;
+use crate::reply::Refused;
+
+use super::body::Sent;
+
+/// Where the response to a request is waited for. It is closed when the client is gone.
+pub(super) type Waiting = oneshot::Sender<Response<Sent>>;
+
+/// A message.
+pub(super) fn message(status: StatusCode, bytes: Vec<u8>) -> Response<Sent> {
+    let mut response = Response::new(Sent::from(bytes));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    let fresh = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, fresh);
+    response
+}
+
+/// An error as a message.
+pub(super) fn error(status: StatusCode, refused: &Refused, id: Option<&Id>) -> Response<Sent> {
+    message(status, refused.to_error(id))
+}
+
+/// Nothing but a status.
+pub(super) fn bare(status: StatusCode) -> Response<Sent> {
+    let mut response = Response::new(Sent::Whole(None));
+    *response.status_mut() = status;
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let methods = HeaderValue::from_static("GET, POST, DELETE");
+        response.headers_mut().insert(ALLOW, methods);
+    }
+    response
+}
+
+/// What the server said.
+pub(super) fn passed(status: StatusCode, headers: HeaderMap, body: Sent) -> Response<Sent> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}

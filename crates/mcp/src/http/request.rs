@@ -1,0 +1,389 @@
+//! A client's request, from its head to the exchange that carries it.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use countersign_canon::Json;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::{Method as Verb, Request, Response, StatusCode};
+use tokio::sync::oneshot;
+
+use crate::frame::{Frame, FrameError, Id, Kind, Span};
+use crate::reply::Refused;
+use crate::{Era, FrameLimits, Method};
+
+use super::access::Access;
+use super::body::{ReadError, Sent};
+use super::exchange::{Exchange, header_mismatch};
+use super::link::Link;
+use super::lobby::{Lobby, NoSession};
+use super::reply::{self, Waiting};
+use super::{headers, mirror};
+
+/// A client's connection.
+pub(super) struct Connection {
+    pub(super) peer: SocketAddr,
+    /// The sessions that have no name, one for each server: they last as long as the connection.
+    nameless: Mutex<Vec<Nameless>>,
+}
+
+struct Nameless {
+    lobby: Arc<Lobby>,
+    link: Arc<Link>,
+    /// Ids of calls: a log knows each of them once.
+    called: HashSet<Id>,
+}
+
+/// A request that was understood.
+struct Message {
+    frame: Frame,
+    id: Option<Id>,
+    method: Option<Method>,
+    /// It says its revision itself, and that revision has no sessions.
+    is_stateless: bool,
+}
+
+impl Connection {
+    pub(super) fn new(peer: SocketAddr) -> Self {
+        Self {
+            peer,
+            nameless: Mutex::default(),
+        }
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(
+        &self,
+        lobby: Option<Arc<Lobby>>,
+        access: &Access,
+        request: Request<Incoming>,
+    ) -> Response<Sent> {
+        if let Err(stranger) = access.check(request.uri(), request.headers()) {
+            let refused = Refused::denied("FORBIDDEN", format!("refused: {stranger}"));
+            return reply::error(StatusCode::FORBIDDEN, &refused, None);
+        }
+        let Some(lobby) = lobby else {
+            return reply::bare(StatusCode::NOT_FOUND);
+        };
+        let (sender, response) = oneshot::channel();
+        let answered = match *request.method() {
+            Verb::POST => self.post(lobby, request, sender).await,
+            Verb::GET | Verb::DELETE => self.other(lobby, request, sender).await,
+            _ => Err(reply::bare(StatusCode::METHOD_NOT_ALLOWED)),
+        };
+        match answered {
+            Err(response) => response,
+            // The exchange runs by itself, so that it ends as it should when we are dropped.
+            Ok(()) => response
+                .await
+                .unwrap_or_else(|_| reply::bare(StatusCode::INTERNAL_SERVER_ERROR)),
+        }
+    }
+
+    async fn post(
+        &self,
+        lobby: Arc<Lobby>,
+        request: Request<Incoming>,
+        sender: Waiting,
+    ) -> Result<(), Response<Sent>> {
+        let (head, body) = request.into_parts();
+        // SECURITY: other types can be sent by any web page without asking.
+        if !is_json(&head.headers) {
+            return Err(reply::bare(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let limits = &lobby.limits;
+        let read = lobby
+            .room
+            .read(body, limits.max_frame_bytes, limits.body_time)
+            .await;
+        let held = match read {
+            Ok(held) => held,
+            Err(error) => return Err(self.unread(&lobby, &head.headers, error).await),
+        };
+        let frame_limits = FrameLimits {
+            max_bytes: limits.max_frame_bytes,
+            ..FrameLimits::default()
+        };
+        let message = match Frame::read(held.bytes, &frame_limits) {
+            Ok(frame) => Message::new(frame),
+            Err(fault) => return Err(self.faulty(&lobby, &head.headers, &fault).await),
+        };
+        let found = self.link(&lobby, &head.headers, &message).await;
+        let link = found.map_err(|why| no_session(why, message.id.as_ref()))?;
+        if let Err(mismatch) = mirror::check(&message.frame, &head.headers) {
+            let refused = header_mismatch(&mismatch);
+            let reply = refused.to_error(message.id.as_ref());
+            let effects =
+                link.session()
+                    .refuse_from_client("header_mismatch", mismatch.to_string(), reply);
+            link.drive(effects, None).await;
+            let id = message.id.as_ref();
+            return Err(reply::error(StatusCode::BAD_REQUEST, &refused, id));
+        }
+        let exchange = Exchange {
+            original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
+            headers: headers::to_server(&head.headers),
+            verb: Verb::POST,
+            id: message.id,
+            method: message.method,
+            mailbox: None,
+            lobby,
+            link,
+        };
+        tokio::spawn(exchange.carry(message.frame, sender));
+        Ok(())
+    }
+
+    /// A stream that the server speaks on, or the end of a session.
+    async fn other(
+        &self,
+        lobby: Arc<Lobby>,
+        request: Request<Incoming>,
+        sender: Waiting,
+    ) -> Result<(), Response<Sent>> {
+        let (head, _) = request.into_parts();
+        let named = lobby.named(&head.headers);
+        let link = match named.map_err(|why| no_session(why, None))? {
+            Some(link) => link,
+            None => self
+                .nameless(&lobby, &head.headers, None)
+                .await
+                .map_err(|why| no_session(why, None))?,
+        };
+        let exchange = Exchange {
+            original: None,
+            headers: headers::to_server(&head.headers),
+            verb: head.method,
+            id: None,
+            method: None,
+            mailbox: None,
+            lobby,
+            link,
+        };
+        tokio::spawn(exchange.forward(Vec::new(), sender));
+        Ok(())
+    }
+
+    /// The session that a message belongs to.
+    async fn link(
+        &self,
+        lobby: &Arc<Lobby>,
+        headers: &HeaderMap,
+        message: &Message,
+    ) -> Result<Arc<Link>, NoSession> {
+        if !message.is_stateless
+            && let Some(link) = lobby.named(headers)?
+        {
+            return Ok(link);
+        }
+        if message.method == Some(Method::Initialize) {
+            let link = lobby.open(self.about(headers, Some(message))).await?;
+            self.keep(lobby, &link);
+            return Ok(link);
+        }
+        self.nameless(lobby, headers, Some(message)).await
+    }
+
+    /// The session of this connection. A call whose id it has seen before begins another one.
+    async fn nameless(
+        &self,
+        lobby: &Arc<Lobby>,
+        headers: &HeaderMap,
+        message: Option<&Message>,
+    ) -> Result<Arc<Link>, NoSession> {
+        let call = message.filter(|message| message.method == Some(Method::ToolsCall));
+        let call = call.and_then(|message| message.id.as_ref());
+        {
+            let mut all = self.all();
+            let known = all.iter_mut().find(|one| Arc::ptr_eq(&one.lobby, lobby));
+            // A program that has ended is started anew for the next message.
+            let known = known.filter(|one| !one.link.route.is_over());
+            if let Some(known) = known {
+                let is_new = match call {
+                    None => true,
+                    Some(_) if known.called.len() >= MAX_CALLS => false,
+                    Some(id) => known.called.insert(id.clone()),
+                };
+                if is_new {
+                    return Ok(Arc::clone(&known.link));
+                }
+            }
+        }
+        let link = lobby.open(self.about(headers, message)).await?;
+        let called = self.keep(lobby, &link);
+        if let (Some(mut all), Some(id)) = (called, call)
+            && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))
+        {
+            one.called.insert(id.clone());
+        }
+        Ok(link)
+    }
+
+    /// From now on this is the connection's own session with the server.
+    fn keep(&self, lobby: &Arc<Lobby>, link: &Arc<Link>) -> Option<MutexGuard<'_, Vec<Nameless>>> {
+        let mut all = self.all();
+        all.retain(|one| !Arc::ptr_eq(&one.lobby, lobby));
+        all.push(Nameless {
+            lobby: Arc::clone(lobby),
+            link: Arc::clone(link),
+            called: HashSet::new(),
+        });
+        Some(all)
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Nameless>> {
+        self.nameless.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the log keeps about a client.
+    fn about(&self, headers: &HeaderMap, message: Option<&Message>) -> Vec<(&'static str, Json)> {
+        let agent = headers
+            .get(USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        let agent = agent.map(|agent| agent.chars().take(200).collect::<String>());
+        let mut about = vec![
+            ("peer", Json::from(self.peer.to_string())),
+            ("user_agent", Json::from(agent)),
+        ];
+        about.extend(message.into_iter().flat_map(Message::about));
+        about
+    }
+
+    /// A body that was not read to its end.
+    async fn unread(
+        &self,
+        lobby: &Arc<Lobby>,
+        headers: &HeaderMap,
+        error: ReadError,
+    ) -> Response<Sent> {
+        let status = match &error {
+            ReadError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            ReadError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            ReadError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            ReadError::Broken => StatusCode::BAD_REQUEST,
+        };
+        if let ReadError::TooLarge { beginning, .. } = &error
+            && let Ok(link) = self.link_of_fault(lobby, headers).await
+        {
+            let effects = link.session().too_long_from_client(beginning);
+            if let Some(reply) = link.drive(effects, None).await.to_client.pop() {
+                return reply::message(status, reply);
+            }
+        }
+        let refused = Refused::denied("BODY_REFUSED", format!("refused: {error}"));
+        reply::error(status, &refused, None)
+    }
+
+    /// A body that is not a message.
+    async fn faulty(
+        &self,
+        lobby: &Arc<Lobby>,
+        headers: &HeaderMap,
+        fault: &FrameError,
+    ) -> Response<Sent> {
+        let link = match self.link_of_fault(lobby, headers).await {
+            Ok(link) => link,
+            Err(why) => return no_session(why, fault.id()),
+        };
+        let effects = link.session().fault_from_client(fault);
+        match link.drive(effects, None).await.to_client.pop() {
+            Some(reply) => reply::message(StatusCode::BAD_REQUEST, reply),
+            None => reply::bare(StatusCode::BAD_REQUEST),
+        }
+    }
+
+    async fn link_of_fault(
+        &self,
+        lobby: &Arc<Lobby>,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Link>, NoSession> {
+        match lobby.named(headers)? {
+            Some(link) => Ok(link),
+            None => self.nameless(lobby, headers, None).await,
+        }
+    }
+}
+
+impl Message {
+    fn new(frame: Frame) -> Self {
+        let (id, method, meta) = match frame.kind() {
+            Kind::Request {
+                id, method, params, ..
+            } => (Some(id.clone()), Some(*method), params.meta),
+            Kind::Notification { method, params, .. } => (None, Some(*method), params.meta),
+            Kind::Response { .. } | Kind::Error { .. } => (None, None, None),
+        };
+        let version = frame.text(frame.member(meta, Era::VERSION_KEY));
+        let era = version.as_deref().and_then(Era::of);
+        Self {
+            is_stateless: era.is_some_and(|era| !era.sessions),
+            id,
+            method,
+            frame,
+        }
+    }
+
+    /// What the client says about itself, and which trace it belongs to.
+    fn about(&self) -> Vec<(&'static str, Json)> {
+        let Kind::Request { params, .. } = self.frame.kind() else {
+            return Vec::new();
+        };
+        let said = |span: Option<Span>| {
+            let part = self.frame.part(span?);
+            let short = Some(part).filter(|part| part.len() <= MAX_ABOUT)?;
+            Json::admit(short, &countersign_canon::Limits::event()).ok()
+        };
+        let named = |of, key| self.frame.member(of, key);
+        let client = named(params.whole, "clientInfo").or(named(params.meta, CLIENT_INFO));
+        let trace = named(params.meta, "traceparent");
+        let about = [("client", said(client)), ("traceparent", said(trace))];
+        about
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect()
+    }
+}
+
+fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
+    let (status, reason, text) = match why {
+        NoSession::Unknown => (
+            StatusCode::NOT_FOUND,
+            "SESSION_UNKNOWN",
+            "the session is not known here; begin a new one",
+        ),
+        NoSession::Full => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "TOO_MANY_SESSIONS",
+            "refused: too many sessions; try again later",
+        ),
+        NoSession::NotStarted => (
+            StatusCode::BAD_GATEWAY,
+            "SERVER_GONE",
+            "the server cannot be started; tell the operator, do not retry",
+        ),
+        NoSession::Failed => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "runtime_error:log_unavailable",
+            "refused: the log cannot be written; tell the operator, do not retry",
+        ),
+    };
+    reply::error(status, &Refused::denied(reason, text), id)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let value = value.to_str().unwrap_or_default();
+    let value = value.split(';').next().unwrap_or_default().trim();
+    value.eq_ignore_ascii_case("application/json")
+}
+
+/// After so many calls a connection without a session begins another one.
+const MAX_CALLS: usize = 100_000;
+/// What a client says about itself in revisions without a handshake.
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const MAX_ABOUT: usize = 4096;

@@ -1,0 +1,295 @@
+//! Server-sent events: cuts a stream into events as they come, and keeps their bytes.
+
+/// Something that was cut out of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Item {
+    /// One event.
+    Event(Event),
+    /// An event over the limit. The beginning of its data is kept, so that an answer can name its
+    /// id; the rest was let go as it came.
+    TooLong {
+        /// The first bytes.
+        beginning: Vec<u8>,
+    },
+}
+
+/// One event, up to and with the blank line that ends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The bytes that came.
+    pub(super) raw: Vec<u8>,
+    /// The message in it; `None` for comments, positions and the like.
+    pub(super) data: Option<Vec<u8>>,
+    /// Where a stream can be taken up again.
+    pub(super) id: Option<Vec<u8>>,
+    /// Whether it says that it is something else than a message.
+    pub(super) is_named: bool,
+}
+
+/// Cuts events.
+#[derive(Debug)]
+pub(super) struct Events {
+    max_bytes: usize,
+    held: Vec<u8>,
+    /// How long the line is that has not ended.
+    line: usize,
+    /// A line feed that comes next belongs to the line end before it.
+    after_return: bool,
+    /// The event is over the limit, and its end has not come.
+    skipping: bool,
+}
+
+impl Events {
+    /// Events of at most this many bytes.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            held: Vec::new(),
+            line: 0,
+            after_return: false,
+            skipping: false,
+        }
+    }
+
+    /// Takes the next bytes of the stream and gives each event that ends in them. What has not ended
+    /// when the stream does is no event.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Item)) {
+        while let Some(first) = bytes.first() {
+            if std::mem::take(&mut self.after_return) && *first == b'\n' {
+                bytes = self.hold(bytes, 1);
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
+                self.line += bytes.len();
+                self.hold(bytes, bytes.len());
+                return;
+            };
+            let is_blank = self.line + end == 0;
+            self.line = 0;
+            self.after_return = bytes.get(end) == Some(&b'\r');
+            bytes = self.hold(bytes, end + 1);
+            if self.after_return && bytes.first() == Some(&b'\n') {
+                self.after_return = false;
+                bytes = self.hold(bytes, 1);
+            }
+            if is_blank {
+                each(self.take());
+            }
+        }
+    }
+
+    /// Keeps the first `count` bytes, as far as there is room, and gives the others.
+    fn hold<'a>(&mut self, bytes: &'a [u8], count: usize) -> &'a [u8] {
+        let (taken, rest) = bytes.split_at_checked(count).unwrap_or((bytes, &[]));
+        if !self.skipping && self.held.len() + taken.len() <= self.max_bytes {
+            self.held.extend_from_slice(taken);
+        } else if !self.skipping {
+            let room = BEGINNING.saturating_sub(self.held.len());
+            self.held.extend(taken.iter().take(room));
+            self.held.truncate(BEGINNING);
+            self.held.shrink_to_fit();
+            self.skipping = true;
+        }
+        rest
+    }
+
+    fn take(&mut self) -> Item {
+        let raw = std::mem::take(&mut self.held);
+        let fields = Fields::read(&raw);
+        match std::mem::take(&mut self.skipping) {
+            true => Item::TooLong {
+                beginning: fields.data.unwrap_or_default(),
+            },
+            false => Item::Event(Event {
+                data: fields.data.filter(|data| !data.is_empty()),
+                id: fields.id,
+                is_named: fields.is_named,
+                raw,
+            }),
+        }
+    }
+}
+
+impl Event {
+    /// The same event with another message.
+    pub(super) fn with_data(&self, data: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        if let Some(id) = &self.id {
+            text.extend_from_slice(b"id: ");
+            text.extend_from_slice(id);
+            text.push(b'\n');
+        }
+        text.extend(event(data));
+        text
+    }
+}
+
+/// An event of our own making.
+pub(super) fn event(message: &[u8]) -> Vec<u8> {
+    let mut text = b"event: message\n".to_vec();
+    for line in message.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        text.extend_from_slice(b"data: ");
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    text.push(b'\n');
+    text
+}
+
+#[derive(Default)]
+struct Fields {
+    data: Option<Vec<u8>>,
+    id: Option<Vec<u8>>,
+    is_named: bool,
+}
+
+impl Fields {
+    fn read(raw: &[u8]) -> Self {
+        let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
+        let mut fields = Self::default();
+        for line in raw.split(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (name, value) = match memchr::memchr(b':', line) {
+                Some(at) => line.split_at(at),
+                None => (line, &b""[..]),
+            };
+            let value = value.strip_prefix(b":").unwrap_or(value);
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            match name {
+                b"data" => match &mut fields.data {
+                    Some(data) => {
+                        data.push(b'\n');
+                        data.extend_from_slice(value);
+                    }
+                    None => fields.data = Some(value.to_vec()),
+                },
+                b"id" => fields.id = Some(value.to_vec()),
+                b"event" => fields.is_named = !matches!(value, b"" | b"message"),
+                _ => {}
+            }
+        }
+        fields
+    }
+}
+
+const BEGINNING: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Item> {
+        let mut events = Events::new(max_bytes);
+        let mut found = Vec::new();
+        for chunk in chunks {
+            events.feed(chunk, |item| found.push(item));
+        }
+        found
+    }
+
+    fn data(items: &[Item]) -> Vec<Option<String>> {
+        let text = |event: &Event| {
+            let data = event.data.clone();
+            data.map(|data| String::from_utf8(data).unwrap())
+        };
+        let one = |item: &Item| match item {
+            Item::Event(event) => text(event),
+            Item::TooLong { .. } => panic!("too long"),
+        };
+        items.iter().map(one).collect()
+    }
+
+    fn raw(items: &[Item]) -> Vec<u8> {
+        let one = |item: &Item| match item {
+            Item::Event(event) => event.raw.clone(),
+            Item::TooLong { .. } => panic!("too long"),
+        };
+        items.iter().flat_map(one).collect()
+    }
+
+    #[test]
+    fn events_are_cut_wherever_the_chunks_end_and_no_byte_is_lost() {
+        for end in ["\n", "\r\n", "\r"] {
+            let stream = [
+                ": hello",
+                "",
+                "id: 1",
+                "data:",
+                "",
+                "event: message",
+                "data: {\"a\":",
+                "data:1}",
+                "id: 2",
+                "",
+                "retry: 10",
+                "",
+                "data",
+                "",
+            ];
+            let stream = format!("{}{end}", stream.join(end));
+            let expect = [None, None, Some("{\"a\":\n1}".to_owned()), None, None];
+            for size in 1..=stream.len() {
+                let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
+                let items = cut(1000, &chunks);
+                assert_eq!(data(&items), expect, "{end:?} {size}");
+                // A line feed that came after its event is given with the next one.
+                let given = raw(&items);
+                assert!(stream.as_bytes().starts_with(&given));
+                assert!(
+                    stream.len() - given.len() <= usize::from(end == "\r\n"),
+                    "{size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_is_there_as_soon_as_it_ends() {
+        for stream in ["data: 1\n\n", "data: 1\r\n\r\n", "data: 1\r\r"] {
+            assert_eq!(cut(1000, &[stream.as_bytes()]).len(), 1, "{stream:?}");
+        }
+        assert_eq!(cut(1000, &[b"data: 1\r\n\r"]).len(), 1);
+        assert_eq!(cut(1000, &[b"data: 1\n", b"data: 2"]), []);
+    }
+
+    #[test]
+    fn positions_and_names_are_told() {
+        let items = cut(
+            1000,
+            &[b"id: a b\nevent: ping\ndata: x\n\nevent: message\n\n"],
+        );
+        let [Item::Event(first), Item::Event(second)] = &items[..] else {
+            panic!("{items:?}");
+        };
+        assert_eq!(first.id.as_deref(), Some(&b"a b"[..]));
+        assert!(first.is_named && !second.is_named);
+        let changed = String::from_utf8(first.with_data(b"{}")).unwrap();
+        assert_eq!(changed, "id: a b\nevent: message\ndata: {}\n\n");
+    }
+
+    #[test]
+    fn a_long_event_is_let_go_and_the_next_one_is_read() {
+        let mut stream = b"data: {\"id\":7,".to_vec();
+        stream.extend(vec![b'x'; 100_000]);
+        stream.extend(b"\n\ndata: next\n\n");
+        for size in [1, 7, 4096, stream.len()] {
+            let chunks: Vec<&[u8]> = stream.chunks(size).collect();
+            let items = cut(1000, &chunks);
+            let [Item::TooLong { beginning }, Item::Event(next)] = &items[..] else {
+                panic!("{}", items.len());
+            };
+            assert!(beginning.starts_with(b"{\"id\":7,x") && beginning.len() <= BEGINNING);
+            assert_eq!(next.data.as_deref(), Some(&b"next"[..]));
+        }
+    }
+
+    #[test]
+    fn memory_stays_bounded_while_an_event_goes_on() {
+        let mut events = Events::new(10_000);
+        for _ in 0..10_000 {
+            events.feed(b"data: xxxxxxxxxxxxxxxxxxxxxxxx\n", |_| {
+                panic!("no event has ended")
+            });
+            assert!(events.held.capacity() <= 20_000);
+        }
+    }
+}

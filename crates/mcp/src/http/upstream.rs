@@ -1,0 +1,137 @@
+//! The server behind the door.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+/// The server behind a door.
+#[derive(Clone)]
+pub enum Upstream {
+    /// It is reached by HTTP.
+    Http(Remote),
+    /// It is started for each session and speaks over its pipes.
+    Command(Program),
+}
+
+/// A program that is a server.
+#[derive(Clone)]
+pub struct Program {
+    /// What is shown of it.
+    pub shown: String,
+    /// Its command.
+    pub command: Arc<dyn Fn() -> Command + Send + Sync>,
+    /// A command that ends in [`guard`](crate::stdio::guard()), to end the server when we are killed.
+    pub guard: Arc<dyn Fn() -> Option<Command> + Send + Sync>,
+}
+
+/// A server that is reached by HTTP.
+#[derive(Clone)]
+pub struct Remote {
+    address: Uri,
+    client: Connections,
+}
+
+/// A server in the clear needs no certificates, which not every machine has.
+#[derive(Clone)]
+enum Connections {
+    Clear(Client<HttpConnector, Full<Bytes>>),
+    Secure(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+/// Why a server cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// The address cannot be used.
+    #[error("`{0}` is not an address such as http://127.0.0.1:3000/mcp")]
+    Address(String),
+    /// The certificates of this machine cannot be read.
+    #[error("the certificates of this machine cannot be read: {0}")]
+    Certificates(#[from] std::io::Error),
+}
+
+impl Remote {
+    /// A server at this address. Nothing is connected yet.
+    pub fn new(address: &str) -> Result<Self, UpstreamError> {
+        let wrong = || UpstreamError::Address(address.to_owned());
+        let uri: Uri = address.parse().map_err(|_| wrong())?;
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        // A user name or a password would end up in the log.
+        let is_plain = uri
+            .authority()
+            .is_some_and(|one| !one.as_str().contains('@'));
+        if !is_web || !is_plain {
+            return Err(wrong());
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_keepalive(Some(KEEPALIVE));
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        let client = match uri.scheme_str() {
+            Some("https") => {
+                let connector = HttpsConnectorBuilder::new()
+                    .with_native_roots()?
+                    .https_only()
+                    .enable_http1()
+                    .wrap_connector(connector);
+                Connections::Secure(pool.build(connector))
+            }
+            _ => Connections::Clear(pool.build(connector)),
+        };
+        Ok(Self {
+            address: uri,
+            client,
+        })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Uri {
+        &self.address
+    }
+
+    /// Sends a request and gives the head of the response.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.address.clone();
+        *request.headers_mut() = headers;
+        if request.method() == Method::POST && !request.headers().contains_key(CONTENT_TYPE) {
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+        }
+        match &self.client {
+            Connections::Clear(client) => client.request(request).await,
+            Connections::Secure(client) => client.request(request).await,
+        }
+    }
+}
+
+impl Upstream {
+    /// Where or what it is.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Http(remote) => remote.address.to_string(),
+            Self::Command(program) => program.shown.clone(),
+        }
+    }
+}
+
+const CONNECT: Duration = Duration::from_secs(10);
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(60);

@@ -1,0 +1,87 @@
+//! Requests that nobody answers, or that nobody waits for any more.
+
+use std::sync::atomic::Ordering;
+
+use crate::Id;
+use crate::gate::{Delivery, Job, Waits};
+use crate::reply::Refused;
+
+use super::calls::{failed, settle};
+use super::pending::{Asked, CallState};
+use super::{Effect, Session};
+
+/// What a client hears in the place of an answer.
+pub(crate) enum Instead {
+    /// An error of ours.
+    Error(Refused),
+    /// What the server said outside the protocol.
+    Served(Vec<u8>),
+}
+
+impl Session {
+    /// Whether the client waits for an answer under this id.
+    pub(crate) fn waits(&self, id: &Id) -> bool {
+        self.asked.get(id).is_some()
+    }
+
+    /// The server will not answer this request.
+    pub(crate) fn unanswered(&mut self, id: &Id, code: &str, instead: Instead) -> Vec<Effect> {
+        match self.asked.remove(id) {
+            None => Vec::new(),
+            Some(Asked::Call(CallState::Running { running, .. })) => {
+                let then = match instead {
+                    Instead::Error(refused) => self.to_client(id, &refused),
+                    Instead::Served(bytes) => Delivery {
+                        to_client: Some(bytes),
+                        waits: Waits::Client(id.clone()),
+                        ..Delivery::default()
+                    },
+                };
+                vec![settle(running, failed(code), then)]
+            }
+            Some(Asked::Call(CallState::Waiting)) => {
+                self.list.forget(id);
+                vec![self.instead(id, instead)]
+            }
+            // The decision is on its way; what it begins is settled when it arrives.
+            Some(Asked::Call(CallState::Deciding { cancelled })) => {
+                cancelled.store(true, Ordering::Release);
+                vec![self.instead(id, instead)]
+            }
+            Some(Asked::Call(CallState::Held(held))) => {
+                held.cancelled.store(true, Ordering::Release);
+                let withdraw = Effect::job(Job::Withdraw(held.approval));
+                vec![withdraw, self.instead(id, instead)]
+            }
+            Some(Asked::List { .. }) => {
+                self.list.client_has_answer();
+                let mut effects = vec![self.instead(id, instead)];
+                effects.extend(self.release());
+                effects
+            }
+            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => vec![self.instead(id, instead)],
+        }
+    }
+
+    /// Our own request for tools will not be answered: calls that wait for it go on without.
+    pub(crate) fn own_unanswered(&mut self) -> Vec<Effect> {
+        match self.list.give_up() {
+            true => self.release(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The client no longer waits for this request, and the server hears that by other means.
+    pub(crate) fn abandoned(&mut self, id: &Id) -> Vec<Effect> {
+        let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
+        let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_));
+        effects.into_iter().filter(heard).collect()
+    }
+
+    fn instead(&self, id: &Id, instead: Instead) -> Effect {
+        Effect::ToClient(match instead {
+            Instead::Error(refused) => refused.to_error(Some(id)),
+            Instead::Served(bytes) => bytes,
+        })
+    }
+}

@@ -1,0 +1,386 @@
+//! Clients and servers that do not behave, at the HTTP door. A server counts what reaches it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+mod web;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use scene::{call, error};
+use web::{Answer, Seen, Web, usual};
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_trick_makes_a_call_without_a_permit() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let secret = call("1", "secret", "{}");
+    let read = call("2", "read", "{}");
+    let tricks: Vec<(&str, String, u16)> = vec![
+        // The header says what is allowed, the body what is done, and the other way round.
+        ("mcp-name: read\r\n", secret.clone(), 400),
+        ("mcp-name: secret\r\n", read.clone(), 400),
+        ("mcp-method: tools/list\r\n", read.clone(), 400),
+        ("mcp-name: read\r\nmcp-name: read\r\n", read.clone(), 400),
+        // Several messages in one body.
+        ("", format!("[{secret}]"), 400),
+        ("", format!("[{read},{secret}]"), 400),
+        ("", format!("{read}{secret}"), 400),
+        ("", format!("{read}\n{secret}"), 400),
+        // Two readings of one body.
+        ("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"secret"}}"#.to_owned(), 400),
+        ("", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","name":"secret"}}"#.to_owned(), 400),
+        ("", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"secret"}}"#.to_owned(), 400),
+        // No id, so that nobody would hear of it.
+        ("", r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"write"}}"#.to_owned(), 202),
+        // Names that some reader might take for the method.
+        ("", r#"{"jsonrpc":"2.0","id":3,"method":"Tools/Call","params":{"name":"secret"}}"#.to_owned(), 200),
+        ("", r#"{"jsonrpc":"2.0","id":4,"method":"tools/call ","params":{"name":"secret"}}"#.to_owned(), 200),
+        // Types that a page may send.
+        ("content-type: text/plain\r\n", read.clone(), 415),
+        ("content-type: application/json\r\ncontent-type: text/plain\r\n", read.clone(), 415),
+        // Names and pages from elsewhere.
+        ("host: evil.example\r\n", read.clone(), 403),
+        ("origin: http://evil.example\r\n", read.clone(), 403),
+        ("origin: null\r\n", read.clone(), 403),
+        ("origin: http://localhost\r\norigin: http://evil.example\r\n", read.clone(), 403),
+        // Somebody else's session, or two.
+        ("mcp-session-id: guessed\r\n", read.clone(), 404),
+    ];
+    for (headers, body, status) in &tricks {
+        let got = client.ask("POST", headers, body).await;
+        assert_eq!(got.status, *status, "{headers:?} {body} {got:?}");
+    }
+    assert_eq!(web.effects(), 0);
+    for verb in ["PUT", "PATCH", "OPTIONS"] {
+        assert_eq!(client.ask(verb, "", &read).await.status, 405, "{verb}");
+    }
+    let got = client.ask("POST", "mcp-name: secret\r\n", &read).await;
+    assert_eq!(error(&got.body), (-32020, "HEADER_MISMATCH".to_owned()));
+    assert_eq!(web.effects(), 0);
+    // The connection goes on.
+    assert!(client.post(&read).await.body.contains("done"));
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_and_slow_bodies_are_let_go() {
+    let web = Web::with(
+        |_| None,
+        |limits| {
+            limits.max_frame_bytes = 10_000;
+            limits.max_held_bytes = 100_000;
+            limits.body_time = Duration::from_millis(300);
+            limits.head_time = Duration::from_millis(600);
+        },
+    )
+    .await;
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    // Refused by its head alone: nothing of it is read.
+    let mut client = web.client().await;
+    client
+        .send_raw(format!("{head}content-length: 99999999999\r\n\r\n{{"))
+        .await;
+    assert_eq!(client.head().await.0, 413);
+    // Of unknown length.
+    let mut client = web.client().await;
+    client
+        .send_raw(format!("{head}transfer-encoding: chunked\r\n\r\n"))
+        .await;
+    for _ in 0..20 {
+        client
+            .send_raw(format!("400\r\n{}\r\n", "x".repeat(0x400)))
+            .await;
+    }
+    assert_eq!(client.head().await.0, 413);
+    // A body that never ends.
+    let mut client = web.client().await;
+    client
+        .send_raw(format!("{head}content-length: 100\r\n\r\n{{\"js"))
+        .await;
+    assert_eq!(client.head().await.0, 408);
+    // A head that never ends, and a connection that says nothing.
+    let mut half = web.client().await;
+    half.send_raw("POST /mcp HTTP/1.1\r\nhost: loc").await;
+    let mut mute = web.client().await;
+    assert!(half.is_closed().await && mute.is_closed().await);
+    // Two lengths, or a length and chunks: two readers would cut them differently.
+    let mut client = web.client().await;
+    client
+        .send_raw(format!(
+            "{head}content-length: 5\r\ncontent-length: 50\r\n\r\n{PING}"
+        ))
+        .await;
+    assert_eq!(client.head().await.0, 400);
+    // Others have not noticed.
+    let mut client = web.client().await;
+    assert_eq!(client.post(PING).await.status, 200);
+    assert_eq!(web.effects(), 0);
+    drop(client);
+    web.close().await;
+}
+
+/// What the client hears when the server behaves like this on a call.
+async fn failing(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> String {
+    let behave = move |seen: &Seen| seen.is_call().then(|| answer(seen));
+    let web = Web::with(behave, |limits| limits.max_frame_bytes = 10_000).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client.post(&call("7", "read", "{}")).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    // Others, and the same client, go on.
+    assert!(client.post(PING).await.body.contains("result"));
+    let mut other = web.client().await;
+    other.initialize().await;
+    assert!(other.post(PING).await.body.contains("result"));
+    drop((client, other));
+    web.close().await;
+    let body = got.body.trim();
+    let data = body.lines().find_map(|line| line.strip_prefix("data: "));
+    let message = data.unwrap_or(body);
+    assert!(message.contains("\"id\":7"), "{message}");
+    error(message).1
+}
+
+fn json_body(body: impl Into<Vec<u8>>) -> Answer {
+    Answer::Body(200, "content-type: application/json\r\n", body.into())
+}
+
+fn events(events: &[&'static str]) -> Answer {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    for event in events {
+        sender.send(Bytes::from_static(event.as_bytes())).unwrap();
+    }
+    Answer::Events(receiver)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_leaves_an_error_with_the_id() {
+    let refused = "SERVER_FRAME_REFUSED";
+    let gone = "SERVER_GONE";
+    // It dies: before the head, in the head, in the body, in a stream.
+    assert_eq!(failing(|_| Answer::Raw(Vec::new())).await, gone);
+    assert_eq!(
+        failing(|_| Answer::Raw(b"HTTP/1.1 200".to_vec())).await,
+        gone
+    );
+    let half =
+        b"HTTP/1.1 200 x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"json";
+    assert_eq!(failing(|_| Answer::Raw(half.to_vec())).await, gone);
+    assert_eq!(failing(|_| events(&[": hello\n\n"])).await, gone);
+    // It talks garbage.
+    assert_eq!(
+        failing(|_| Answer::Raw(b"\x16\x03\x01 garbage\r\n\r\n".to_vec())).await,
+        gone
+    );
+    assert_eq!(failing(|_| json_body("<p>hello</p>")).await, refused);
+    assert_eq!(failing(|_| json_body("")).await, refused);
+    assert_eq!(
+        failing(|_| json_body(
+            b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"\xff\"}}".to_vec()
+        ))
+        .await,
+        refused
+    );
+    assert_eq!(
+        failing(|seen| json_body([seen.result("{}"), seen.result("{}")].concat())).await,
+        refused
+    );
+    assert_eq!(
+        failing(|_| json_body(r#"{"jsonrpc":"2.0","id":7,"result":{},"result":1}"#)).await,
+        refused
+    );
+    assert_eq!(
+        failing(|_| json_body(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#)).await,
+        refused
+    );
+    assert_eq!(
+        failing(|seen| json_body(seen.result(&format!("{}{}", "[".repeat(500), "]".repeat(500)))))
+            .await,
+        refused
+    );
+    assert_eq!(
+        failing(|_| events(&["data: {\"id\":7,\"result\":\n\n"])).await,
+        refused
+    );
+    // It floods.
+    let long = "x".repeat(100_000);
+    assert_eq!(
+        failing(move |seen| json_body(seen.result(&format!("\"{long}\"")))).await,
+        refused
+    );
+    let long: &'static str = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{}\"}}\n\n",
+        "x".repeat(100_000)
+    )
+    .leak();
+    assert_eq!(failing(move |_| events(&[long])).await, refused);
+    // It answers in a form that nobody here can read.
+    let zipped = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    assert_eq!(
+        failing(|_| Answer::Body(200, zipped, b"\x1f\x8b".to_vec())).await,
+        refused
+    );
+    // It hangs; the manifest gives a call a second.
+    assert_eq!(failing(|_| Answer::Hang).await, "TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_an_error_with_the_id() {
+    let web = Web::before(
+        "http://127.0.0.1:1/mcp",
+        Arc::default(),
+        Arc::default(),
+        |_| {},
+    )
+    .await;
+    let mut client = web.client().await;
+    let got = client
+        .post(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#)
+        .await;
+    assert!(got.body.contains("\"id\":5"), "{got:?}");
+    assert_eq!(error(&got.body).1, "SERVER_GONE");
+    // Without its tools no call goes anywhere.
+    let got = client.post(&call("6", "read", "{}")).await;
+    assert_eq!(error(&got.body).1, "TOOL_UNLISTED");
+    drop(client);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_events_does_not_hold_up_others() {
+    let flood = |seen: &Seen| {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n";
+        for _ in 0..20_000 {
+            sender.send(Bytes::from_static(event.as_bytes())).unwrap();
+        }
+        // Who does not read keeps the stream; it ends with the client.
+        (seen.verb == "GET").then_some(Answer::Events(receiver))
+    };
+    let web = Web::with(flood, |_| {}).await;
+    let mut deaf = web.client().await;
+    deaf.initialize().await;
+    deaf.start("GET", "", "").await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    for id in 0..20 {
+        assert!(
+            client
+                .post(&call(&id.to_string(), "read", "{}"))
+                .await
+                .body
+                .contains("done")
+        );
+    }
+    drop((deaf, client));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_disappears_leaves_nothing_behind() {
+    let slow: Arc<Mutex<Vec<mpsc::UnboundedSender<Bytes>>>> = Arc::default();
+    let kept = Arc::clone(&slow);
+    let behave = move |seen: &Seen| {
+        seen.is_call().then(|| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            kept.lock().unwrap().push(sender);
+            Answer::Events(receiver)
+        })
+    };
+    let web = Web::with(behave, |_| {}).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    client.start("POST", "", &call("1", "read", "{}")).await;
+    web.until("the call runs", |web| web.effects() == 1).await;
+    let session = client.session.clone();
+    drop(client);
+    // Before 2026-07-28 the server is heard out, and the log knows how the call ended.
+    let answer = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
+    let sender = slow.lock().unwrap().pop().unwrap();
+    sender.send(Bytes::from_static(answer.as_bytes())).unwrap();
+    web.until("the call is settled", |web| web.settled() == 1)
+        .await;
+    // The session is still there for whoever knows its name.
+    let mut client = web.client().await;
+    client.session = session;
+    assert_eq!(client.post(PING).await.status, 200);
+    // A call that takes too long is cancelled, also when nobody waits.
+    client.start("POST", "", &call("2", "read", "{}")).await;
+    web.until("the call runs", |web| web.effects() == 2).await;
+    drop(client);
+    web.until("the call is settled", |web| web.settled() == 2)
+        .await;
+    web.until("the server hears", |web| {
+        web.seen()
+            .iter()
+            .any(|seen| String::from_utf8_lossy(&seen.body).contains("notifications/cancelled"))
+    })
+    .await;
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_cannot_give_two_clients_one_session() {
+    let same = |seen: &Seen| match usual(seen) {
+        Answer::Body(200, _, body) if seen.method().as_deref() == Some("initialize") => {
+            let head = "content-type: application/json\r\nmcp-session-id: same\r\n";
+            Some(Answer::Body(200, head, body))
+        }
+        _ => None,
+    };
+    let web = Web::with(same, |_| {}).await;
+    let mut first = web.client().await;
+    first.initialize().await;
+    let mut second = web.client().await;
+    let got = second
+        .post(r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}"#)
+        .await;
+    assert_eq!(error(&got.body).1, "SERVER_FRAME_REFUSED");
+    assert_eq!(web::header(&got.head, "mcp-session-id"), None);
+    assert_eq!(first.post(PING).await.status, 200);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_is_not_begun() {
+    // The tools are listed late, so the call waits for them.
+    let (release, list) = mpsc::unbounded_channel::<Bytes>();
+    let list = Mutex::new(Some(list));
+    let behave = move |seen: &Seen| {
+        (seen.method().as_deref() == Some("tools/list"))
+            .then(|| Answer::Events(list.lock().unwrap().take().unwrap()))
+    };
+    let web = Web::with(behave, |_| {}).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    client.start("POST", "", &call("1", "read", "{}")).await;
+    web.until("the list is asked for", |web| {
+        web.seen()
+            .iter()
+            .any(|seen| seen.method().as_deref() == Some("tools/list"))
+    })
+    .await;
+    let mut other = web.client().await;
+    other.session.clone_from(&client.session);
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(other.post(cancel).await.status, 202);
+    drop(release);
+    drop(client);
+    assert_eq!(other.post(PING).await.status, 200);
+    assert_eq!(web.effects(), 0);
+    web.close().await;
+}

@@ -1,0 +1,563 @@
+//! An HTTP server that counts what it does, a door in front of it, and a client that speaks HTTP byte
+//! by byte.
+#![allow(dead_code, unreachable_pub, reason = "several tests share it")]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use countersign_canon::Json;
+use countersign_engine::{Engine, SystemClock};
+use countersign_event::{EventType, Line, Scope};
+use countersign_mcp::http::{Access, Door, Limits, Opened, Reception, Remote, Served, Upstream};
+use countersign_mcp::stdio::Host;
+use countersign_mcp::tools::{Book, Shelf};
+use countersign_mcp::{Gate, Session, Settings};
+use countersign_policy::Policies;
+use countersign_policy::capability::Capability;
+use countersign_policy::manifest::Manifest;
+use countersign_store::{Filter, Folder, Options, Store};
+use countersign_verify::{Expectation, Selection, database::verify_database};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::scene::{self, json};
+
+/// What the server received.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub verb: String,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+/// What the server does then.
+pub enum Answer {
+    /// A status, more header lines, and a body.
+    Body(u16, &'static str, Vec<u8>),
+    /// Events, as they come out of the channel; the connection ends with it.
+    Events(mpsc::UnboundedReceiver<Bytes>),
+    /// These bytes and nothing else.
+    Raw(Vec<u8>),
+    /// Nothing, until the peer goes.
+    Hang,
+}
+
+type Behaviour = Arc<dyn Fn(&Seen) -> Option<Answer> + Send + Sync>;
+
+pub struct Web {
+    pub door: SocketAddr,
+    pub seen: Arc<Mutex<Vec<Seen>>>,
+    /// How many connections to the server ended before it had answered.
+    pub left: Arc<Mutex<usize>>,
+    engine: Arc<Engine>,
+    folder: tempfile::TempDir,
+    /// How many sessions were opened.
+    pub opened: Arc<Mutex<usize>>,
+    stop: Option<oneshot::Sender<()>>,
+    stopped: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<String> {
+        let lines = self.head.lines().skip(1);
+        let mut pairs = lines.filter_map(|line| line.split_once(':'));
+        let found = pairs.find(|(one, _)| one.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.trim().to_owned())
+    }
+
+    pub fn message(&self) -> Json {
+        json(std::str::from_utf8(&self.body).unwrap())
+    }
+
+    pub fn method(&self) -> Option<String> {
+        let method = self.message().get("method")?.as_str()?.to_owned();
+        Some(method)
+    }
+
+    pub fn is_call(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.body).to_lowercase();
+        text.contains("tools") && text.contains("call") && !text.contains("\"error\"")
+    }
+
+    fn id(&self) -> String {
+        let message = self.message();
+        let id = message.get("id").map(|id| id.to_jcs().unwrap());
+        String::from_utf8(id.unwrap_or_else(|| b"null".to_vec())).unwrap()
+    }
+
+    /// A result for this request.
+    pub fn result(&self, result: &str) -> Vec<u8> {
+        let id = self.id();
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into_bytes()
+    }
+}
+
+/// A server that answers as it should.
+pub fn usual(seen: &Seen) -> Answer {
+    let json = "content-type: application/json\r\n";
+    if seen.verb == "DELETE" {
+        return Answer::Body(200, "", Vec::new());
+    }
+    if seen.verb == "GET" {
+        return Answer::Body(405, "", Vec::new());
+    }
+    if seen.message().get("id").is_none() || seen.method().is_none() {
+        return Answer::Body(202, "", Vec::new());
+    }
+    let result = match seen.method().unwrap().as_str() {
+        "initialize" => {
+            let body = seen.result(r#"{"protocolVersion":"2025-11-25"}"#);
+            let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let head =
+                format!("content-type: application/json\r\nmcp-session-id: sid-{number}\r\n");
+            return Answer::Body(200, head.leak(), body);
+        }
+        "tools/list" => format!(r#"{{"tools":[{}]}}"#, scene::TOOLS),
+        "tools/call" => r#"{ "content" : [{"type":"text","text":"done"}] }"#.to_owned(),
+        _ => "{}".to_owned(),
+    };
+    Answer::Body(200, json, seen.result(&result))
+}
+
+static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(1);
+
+/// Opens sessions on a real engine.
+struct Desk {
+    engine: Arc<Engine>,
+    count: Arc<Mutex<usize>>,
+}
+
+struct Nobody;
+
+impl Host for Nobody {
+    fn keep(&mut self, _: &Book) {}
+    fn listed(&mut self, _: &Shelf) {}
+}
+
+impl Reception for Desk {
+    fn receive(&self, about: Vec<(&'static str, Json)>) -> Result<Opened, String> {
+        let mut count = self.count.lock().unwrap();
+        *count += 1;
+        let scope = Scope::new("t", format!("s{count}")).unwrap();
+        drop(count);
+        let gate = Gate::new(Arc::clone(&self.engine), scope, "toy", scene::origin());
+        gate.introduce(&Json::object(about))
+            .map_err(|refusal| refusal.message().to_owned())?;
+        let shelf = Shelf::new(Book::new("toy"), Vec::new());
+        let mut settings = Settings::new("toy", "n0nce");
+        settings.list_wait = Duration::from_secs(5);
+        Ok(Opened {
+            gate,
+            session: Session::new(settings, shelf),
+            host: Box::new(Nobody),
+            name: "unused".to_owned(),
+        })
+    }
+}
+
+impl Web {
+    pub async fn new() -> Self {
+        Self::with(|_| None, |_| {}).await
+    }
+
+    /// A server that answers as it should where `behaviour` has nothing to say.
+    pub async fn with(
+        behaviour: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
+        limits: impl FnOnce(&mut Limits),
+    ) -> Self {
+        let (seen, left) = (Arc::default(), Arc::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let behaviour: Behaviour = Arc::new(behaviour);
+        tokio::spawn(listen(
+            listener,
+            behaviour,
+            Arc::clone(&seen),
+            Arc::clone(&left),
+        ));
+        Self::before(&format!("http://{address}/upstream"), seen, left, limits).await
+    }
+
+    /// A door in front of any address.
+    pub async fn before(
+        address: &str,
+        seen: Arc<Mutex<Vec<Seen>>>,
+        left: Arc<Mutex<usize>>,
+        change: impl FnOnce(&mut Limits),
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
+        // The same call again and again is what these tests do.
+        let schema = r#"{"schema":"countersign/manifest/v1","#;
+        let patient = format!(
+            r#"{schema}"loops":{{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}},"#
+        );
+        let manifest = scene::manifest().replace(schema, &patient);
+        let manifest = Manifest::partial(&json(&manifest)).unwrap();
+        let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+        let engine = Arc::new(Engine::new(store, policies, SystemClock));
+        let mut limits = Limits {
+            max_frame_bytes: 1 << 20,
+            max_held_bytes: 8 << 20,
+            ..Limits::default()
+        };
+        change(&mut limits);
+        let opened = Arc::default();
+        let desk = Desk {
+            engine: Arc::clone(&engine),
+            count: Arc::clone(&opened),
+        };
+        let served = Served {
+            path: "/mcp".to_owned(),
+            upstream: Upstream::Http(Remote::new(address).unwrap()),
+            reception: Arc::new(desk),
+        };
+        let door = Door::new(vec![served], Access::default(), limits);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopping) = oneshot::channel();
+        let stopped = tokio::spawn(door.open(listener, async move {
+            let _ = stopping.await;
+        }));
+        Self {
+            door: address,
+            seen,
+            left,
+            engine,
+            folder,
+            opened,
+            stop: Some(stop),
+            stopped: Some(stopped),
+        }
+    }
+
+    pub async fn client(&self) -> Client {
+        Client::to(self.door).await
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// How many calls reached the server.
+    pub fn effects(&self) -> usize {
+        self.seen().iter().filter(|seen| seen.is_call()).count()
+    }
+
+    pub fn events(&self) -> Vec<(EventType, Json)> {
+        let reader = self.engine.store().reader();
+        let page = reader.page(&Filter::default(), None, 100_000).unwrap();
+        let events = page.events.iter().map(|event| {
+            let event_type = Line::read(&event.line).unwrap().event_type;
+            (event_type, reader.open_payload(event).unwrap())
+        });
+        events.collect()
+    }
+
+    pub fn count(&self, event_type: EventType) -> usize {
+        let events = self.events();
+        events.iter().filter(|(one, _)| *one == event_type).count()
+    }
+
+    /// How many calls have ended, well or badly.
+    pub fn settled(&self) -> usize {
+        let events = self.events();
+        let is_end = |(event, payload): &&(EventType, Json)| match event {
+            EventType::ToolResult => true,
+            EventType::ErrorRaised => payload.get("call_id").is_some_and(|id| !id.is_null()),
+            _ => false,
+        };
+        events.iter().filter(is_end).count()
+    }
+
+    pub fn faults(&self) -> Vec<String> {
+        let events = self.events().into_iter();
+        events
+            .filter(|(event, _)| *event == EventType::ErrorRaised)
+            .filter_map(|(_, payload)| payload.get("code")?.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Waits until something holds.
+    pub async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        for _ in 0..1000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("never: {what}");
+    }
+
+    /// Closes the door; the log verifies, every call that reached the server was begun in it, every
+    /// call that was begun has a result, and every session has ended.
+    pub async fn close(mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        self.stopped.take().unwrap().await.unwrap();
+        self.until("every session has ended", |web| {
+            *web.opened.lock().unwrap() == web.count(EventType::Termination)
+        })
+        .await;
+        let path = Folder::new(self.folder.path()).database();
+        let (selection, expectation) = (Selection::default(), Expectation::default());
+        let report = verify_database(&path, &selection, &expectation, None, &mut |_| {});
+        assert!(report.is_good(), "{:?}", report.failure);
+        assert_eq!(self.effects(), self.count(EventType::ToolCallExecuted));
+        assert_eq!(self.effects(), self.settled());
+    }
+}
+
+async fn listen(
+    listener: TcpListener,
+    behaviour: Behaviour,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    left: Arc<Mutex<usize>>,
+) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (behaviour, seen, left) =
+            (Arc::clone(&behaviour), Arc::clone(&seen), Arc::clone(&left));
+        tokio::spawn(async move {
+            let mut stream = Wire::new(stream);
+            while let Some((head, body)) = stream.request().await {
+                let verb = head.split(' ').next().unwrap().to_owned();
+                let one = Seen { verb, head, body };
+                seen.lock().unwrap().push(one.clone());
+                let answer = behaviour(&one).unwrap_or_else(|| usual(&one));
+                if !stream.answer(answer).await {
+                    *left.lock().unwrap() += 1;
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// One side of a connection.
+struct Wire {
+    stream: TcpStream,
+    held: Vec<u8>,
+}
+
+impl Wire {
+    fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            held: Vec::new(),
+        }
+    }
+
+    async fn more(&mut self) -> bool {
+        let mut buffer = [0; 16 << 10];
+        match self.stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => false,
+            Ok(count) => {
+                self.held.extend_from_slice(&buffer[..count]);
+                true
+            }
+        }
+    }
+
+    async fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            let found = self.held.windows(end.len()).position(|part| part == end);
+            if let Some(at) = found {
+                return Some(self.held.drain(..at + end.len()).collect());
+            }
+            if !self.more().await {
+                return None;
+            }
+        }
+    }
+
+    async fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
+        while self.held.len() < count {
+            if !self.more().await {
+                return None;
+            }
+        }
+        Some(self.held.drain(..count).collect())
+    }
+
+    async fn head(&mut self) -> Option<String> {
+        let head = self.until(b"\r\n\r\n").await?;
+        Some(String::from_utf8(head).unwrap())
+    }
+
+    async fn request(&mut self) -> Option<(String, Vec<u8>)> {
+        let head = self.head().await?;
+        let body = self.exactly(length(&head).unwrap_or(0)).await?;
+        Some((head, body))
+    }
+
+    /// Whether the connection can go on.
+    async fn answer(&mut self, answer: Answer) -> bool {
+        match answer {
+            Answer::Body(status, head, body) => {
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status} x\r\n{head}content-length: {length}\r\n\r\n");
+                let bytes = [head.as_bytes(), &body].concat();
+                self.stream.write_all(&bytes).await.is_ok()
+            }
+            Answer::Raw(bytes) => {
+                let _ = self.stream.write_all(&bytes).await;
+                false
+            }
+            Answer::Hang => {
+                while self.more().await {}
+                false
+            }
+            Answer::Events(mut events) => {
+                let head = "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+                self.stream.write_all(head.as_bytes()).await.unwrap();
+                loop {
+                    let event = tokio::select! {
+                        event = events.recv() => event,
+                        more = self.more() => match more {
+                            true => continue,
+                            false => return false,
+                        },
+                    };
+                    let Some(event) = event else { break };
+                    let chunk = format!("{:x}\r\n", event.len());
+                    let chunk = [chunk.as_bytes(), &event, b"\r\n"].concat();
+                    if self.stream.write_all(&chunk).await.is_err() {
+                        return false;
+                    }
+                }
+                self.stream.write_all(b"0\r\n\r\n").await.is_ok()
+            }
+        }
+    }
+}
+
+/// A client that says exactly what it is told to.
+pub struct Client {
+    wire: Wire,
+    door: SocketAddr,
+    pub session: Option<String>,
+}
+
+/// A response.
+#[derive(Debug)]
+pub struct Got {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Client {
+    pub async fn to(door: SocketAddr) -> Self {
+        Self {
+            wire: Wire::new(TcpStream::connect(door).await.unwrap()),
+            door,
+            session: None,
+        }
+    }
+
+    pub async fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
+        // A door that has answered already may have closed.
+        let _ = self.wire.stream.write_all(bytes.as_ref()).await;
+    }
+
+    /// Sends a request; its answer is not waited for.
+    pub async fn start(&mut self, verb: &str, more: &str, body: &str) {
+        let session = match &self.session {
+            Some(session) => format!("mcp-session-id: {session}\r\n"),
+            None => String::new(),
+        };
+        let json = match more.to_lowercase().contains("content-type") {
+            true => "",
+            false => "content-type: application/json\r\n",
+        };
+        let host = match more.to_lowercase().contains("host:") {
+            true => String::new(),
+            false => format!("host: {}\r\n", self.door),
+        };
+        let length = body.len();
+        self.send_raw(format!(
+            "{verb} /mcp HTTP/1.1\r\n{host}{json}accept: application/json, text/event-stream\r\n{session}{more}content-length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    }
+
+    pub async fn head(&mut self) -> (u16, String) {
+        let head = tokio::time::timeout(PATIENCE, self.wire.head()).await;
+        let head = head.expect("no response came").expect("the door closed");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, head)
+    }
+
+    /// The next piece of a stream; `None` at its end.
+    pub async fn piece(&mut self) -> Option<String> {
+        tokio::time::timeout(PATIENCE, async {
+            let size = self.wire.until(b"\r\n").await?;
+            let size = std::str::from_utf8(&size).unwrap().trim();
+            let size = usize::from_str_radix(size, 16).unwrap();
+            let piece = self.wire.exactly(size + 2).await?;
+            (size > 0).then(|| String::from_utf8(piece[..size].to_vec()).unwrap())
+        })
+        .await
+        .expect("no piece came")
+    }
+
+    pub async fn finish(&mut self) -> Got {
+        let (status, head) = self.head().await;
+        let body = match length(&head) {
+            Some(length) => {
+                let body = tokio::time::timeout(PATIENCE, self.wire.exactly(length)).await;
+                String::from_utf8(body.expect("no body came").unwrap()).unwrap()
+            }
+            None => {
+                let mut body = String::new();
+                while let Some(piece) = self.piece().await {
+                    body.push_str(&piece);
+                }
+                body
+            }
+        };
+        Got { status, head, body }
+    }
+
+    pub async fn ask(&mut self, verb: &str, more: &str, body: &str) -> Got {
+        self.start(verb, more, body).await;
+        self.finish().await
+    }
+
+    pub async fn post(&mut self, body: &str) -> Got {
+        self.ask("POST", "", body).await
+    }
+
+    /// Begins a session as clients before 2026-07-28 do.
+    pub async fn initialize(&mut self) {
+        let got = self
+            .post(r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"clever-client"}}}"#)
+            .await;
+        assert_eq!(got.status, 200, "{got:?}");
+        self.session = header(&got.head, "mcp-session-id");
+        assert!(self.session.is_some());
+    }
+
+    /// Whether the door has closed the connection.
+    pub async fn is_closed(&mut self) -> bool {
+        let closed = async { while self.wire.more().await {} };
+        tokio::time::timeout(PATIENCE, closed).await.is_ok()
+    }
+}
+
+pub fn header(head: &str, name: &str) -> Option<String> {
+    let lines = head.lines().skip(1);
+    let mut pairs = lines.filter_map(|line| line.split_once(':'));
+    let found = pairs.find(|(one, _)| one.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.trim().to_owned())
+}
+
+fn length(head: &str) -> Option<usize> {
+    header(head, "content-length").map(|length| length.parse().unwrap())
+}
+
+/// Far longer than anything takes; who waits so long has found a hang.
+const PATIENCE: Duration = Duration::from_secs(30);
