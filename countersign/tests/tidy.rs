@@ -41,8 +41,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "policy", "store", "vault",
-            "verify",
+            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
+            "vault", "verify",
         ],
     ),
 ];

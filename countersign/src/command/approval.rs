@@ -12,6 +12,7 @@ mod card;
 mod deny;
 mod find;
 mod list;
+mod notify;
 mod show;
 mod sign;
 mod watch;
@@ -28,6 +29,8 @@ pub(crate) enum Approval {
     Deny(deny::Deny),
     /// Decide in a terminal inbox
     Watch(watch::Watch),
+    /// Tell a web-hook of new and decided requests
+    Notify(notify::Notify),
     /// Check the audit of approvals offline
     Audit(audit::Audit),
 }
@@ -40,6 +43,7 @@ impl Approval {
             Self::Approve(approve) => approve.run(format),
             Self::Deny(deny) => deny.run(format),
             Self::Watch(watch) => watch.run(),
+            Self::Notify(notify) => notify.run(),
             Self::Audit(audit) => audit.run(format),
         }
     }
