@@ -333,6 +333,6 @@ fn manifest() -> Result<Manifest> {
 const SIZES: [usize; 2] = [1_000, 95_000];
 const RULE_CALLS: u32 = 20_000;
 const NATIVE_CALLS: u32 = 1_000_000;
-const HASH_CALLS: u32 = 20_000;
+const HASH_CALLS: u32 = 50_000;
 const ADMIT_CALLS: u32 = 20_000;
 const STORED_CALLS: u32 = 1_000;
