@@ -38,6 +38,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("notify", &["canon"]),
+    ("redact", &["canon"]),
     (
         "countersign",
         &[

@@ -1,0 +1,47 @@
+//! Finding secrets and personal data in text. Each detector reads the text once, and none goes back
+//! further than a fixed distance, so the cost is linear whatever the text is.
+
+mod assignment;
+mod digits;
+mod email;
+mod pem;
+mod random;
+mod token;
+mod url;
+
+use crate::redactor::Rules;
+use crate::span::Span;
+
+/// Everything in the text that is to be replaced.
+pub(crate) fn find(text: &str, rules: &Rules) -> Vec<Span> {
+    let mut spans = Vec::new();
+    assignment::find(text, &rules.secret_names, &mut spans);
+    pem::find(text, &mut spans);
+    url::find(text, &mut spans);
+    token::find(text, &rules.secret_prefixes, &mut spans);
+    random::find(text, &mut spans);
+    if !rules.keep_email {
+        email::find(text, &mut spans);
+    }
+    if !rules.keep_numbers {
+        digits::find(text, &mut spans);
+    }
+    spans
+}
+
+/// The end of the run of such bytes that begins at `from`.
+fn run_end(bytes: &[u8], from: usize, is_part: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().take_while(|byte| is_part(**byte)).count()
+}
+
+/// The beginning of the run of such bytes that ends at `to`, at most so far back.
+fn run_start(bytes: &[u8], to: usize, longest: usize, is_part: impl Fn(u8) -> bool) -> usize {
+    let before = bytes.get(..to).unwrap_or_default();
+    let run = before.iter().rev().take(longest);
+    to - run.take_while(|byte| is_part(**byte)).count()
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}

@@ -1,0 +1,128 @@
+//! Values that stand behind a name that says that they are secret: `password=…`, `"apiKey": "…"`,
+//! `Authorization: …`, `--token …`, `?sig=…`, also with `=` and `:` written as `%3D` and `%3A`.
+
+use super::{run_end, run_start};
+use crate::key;
+use crate::span::{REDACTED, Span, begins_with_mark};
+
+pub(super) fn find(text: &str, also: &[String], spans: &mut Vec<Span>) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let span = separator(bytes, at).and_then(|after| assigned(text, at, after, also));
+        match span {
+            Some(span) => {
+                at = span.end;
+                spans.push(span);
+            }
+            None => at += 1,
+        }
+    }
+}
+
+/// Where what is assigned may begin, if here stands what separates it from its name.
+fn separator(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = bytes.get(at..)?;
+    match rest {
+        [b'=', b'>', ..] => Some(at + 2),
+        [b'=' | b':', ..] => Some(at + 1),
+        [b'%', b'3', b'D' | b'd' | b'A' | b'a', ..] => Some(at + 3),
+        [b' ', ..] if is_after_flag(bytes, at) => Some(at + 1),
+        _ => None,
+    }
+}
+
+fn is_after_flag(bytes: &[u8], at: usize) -> bool {
+    let start = run_start(bytes, at, LONGEST_NAME, is_name);
+    bytes
+        .get(start..)
+        .is_some_and(|flag| flag.starts_with(b"--"))
+}
+
+fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Option<Span> {
+    let bytes = text.as_bytes();
+    let name_end = run_start(bytes, separator, LONGEST_GAP, |byte| {
+        matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`')
+    });
+    let mut name_start = run_start(bytes, name_end, LONGEST_NAME, is_name);
+    let before = name_start.checked_sub(1).and_then(|at| bytes.get(at));
+    if before == Some(&b'%') {
+        // What looks like its first two letters is an escaped separator.
+        name_start = name_end.min(name_start + 2);
+    }
+    let name = text.get(name_start..name_end)?;
+    if !key::is_secret(name, also) {
+        return None;
+    }
+    let gap = run_end(bytes, after, |byte| matches!(byte, b' ' | b'\t' | b'\\'));
+    let (start, quote) = match bytes.get(gap) {
+        Some(quote @ (b'"' | b'\'' | b'`')) => (gap + 1, Some(*quote)),
+        _ => (gap, None),
+    };
+    let value = text.get(start..)?;
+    if value.starts_with("//") || begins_with_mark(value) || begins_with_mark(after_word(value)) {
+        return None;
+    }
+    let around = before.copied().filter(|byte| matches!(byte, b'"' | b'\''));
+    let end = if key::takes_the_line(name) && quote.is_none() {
+        run_end(bytes, start, |byte| {
+            !matches!(byte, b'\r' | b'\n') && Some(byte) != around
+        })
+    } else {
+        value_end(bytes, start, quote)
+    };
+    let is_count = key::counts(name)
+        && text.get(start..end).is_some_and(|value| {
+            value.bytes().all(|byte| byte.is_ascii_digit()) && value.len() < LONGEST_COUNT
+        });
+    (end > start && !is_count).then_some(Span {
+        start,
+        end,
+        mark: REDACTED,
+    })
+}
+
+fn value_end(bytes: &[u8], start: usize, quote: Option<u8>) -> usize {
+    if let Some(quote) = quote {
+        return run_end(bytes, start, |byte| byte != quote);
+    }
+    let is_value = |byte: u8| {
+        !byte.is_ascii_whitespace()
+            && !matches!(
+                byte,
+                b',' | b';' | b'&' | b'"' | b'\'' | b'<' | b'>' | b')' | b']' | b'}' | b'\\' | b'`'
+            )
+    };
+    let end = run_end(bytes, start, is_value);
+    let is_scheme = bytes.get(start..end).is_some_and(|word| {
+        SCHEMES
+            .iter()
+            .any(|scheme| word.eq_ignore_ascii_case(scheme))
+    });
+    if !is_scheme {
+        return end;
+    }
+    let next = run_end(bytes, end, |byte| byte == b' ');
+    run_end(bytes, next, is_value)
+}
+
+/// The text behind its first word.
+fn after_word(value: &str) -> &str {
+    value.split_once(' ').map_or("", |(_, rest)| rest)
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.') || !byte.is_ascii()
+}
+
+const SCHEMES: &[&[u8]] = &[
+    b"bearer",
+    b"basic",
+    b"digest",
+    b"token",
+    b"negotiate",
+    b"apikey",
+];
+const LONGEST_NAME: usize = 128;
+const LONGEST_GAP: usize = 8;
+const LONGEST_COUNT: usize = 10;

@@ -1,0 +1,400 @@
+//! Secrets in many shapes, in every place where they turn up: none survives.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
+
+use countersign_canon::{Json, Limits};
+use countersign_redact::{Public, Record, Redactor, Rules, Sensitive};
+
+/// Recognised by themselves, whatever stands around them.
+const ALONE: &[&str] = &[
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAY34FZKBOKMUTVV7A",
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "gho_16C7e42F292c6912E7710c838347Ae178B4a",
+    "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789",
+    "glpat-ABCdef123456-_ghiJKL",
+    "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx",
+    "xapp-1-A0123456789-1234567890123-abcdef",
+    "AIzaSyA-1234567890abcdefghijklmnopqrstuv",
+    "ya29.a0AfH6SMBx-1234567890_abcdefghij",
+    "GOCSPX-abcdefghijklmnop_1234567890",
+    "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
+    "sk-ant-api03-abcdefghijklmnopqrstuvwxyz_0123456789-AA",
+    "sk_live_4eC39HqLyjWDarjtT1zdp7dc",
+    "rk_test_4eC39HqLyjWDarjtT1zdp7dc",
+    "whsec_abcdefghijklmnopqrstuvwx",
+    "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+    "pypi-AgEIcHlwaS5vcmcCJDEyMzQ1Njc4",
+    "SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
+    "hf_abcdefghijklmnopqrstuvwxyzabcdefgh",
+    "dop_v1_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "hvs.CAESIJabcdefghijklmnopqrstuvwxyz",
+    "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ",
+    "shpat_0123456789abcdef0123456789abcdef",
+    "0123456789abcdef0123456789abcdef",
+    "0xDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEF",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nzz\n-----END RSA PRIVATE KEY-----",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk",
+    "4111 1111 1111 1111",
+    "4111-1111-1111-1111",
+    "5500000000000004",
+    "378282246310005",
+    "jane.doe+tag@mail.example.co.uk",
+    "müller@bücher.example",
+    "+44 20 7946 0958",
+    "+14155551234",
+    "(415) 555-1234",
+    "415-555-1234",
+    "020 7946 0958",
+    "01 23 45 67 89",
+    "078-05-1120",
+    "postgres://app:hunter2@db.internal:5432/prod",
+    "amqps://svc:p%40ss@mq.internal/vhost",
+    "https://0a1b2c3d@sentry.internal/42",
+    "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX",
+];
+
+/// What stands in the place of each must not hold any of these pieces of it.
+fn pieces(secret: &str) -> Vec<String> {
+    let words = secret.split(|letter: char| letter.is_whitespace() || "@:/".contains(letter));
+    let long = words.filter(|word| word.len() >= 6 && !HARMLESS.contains(word));
+    long.map(str::to_owned).collect()
+}
+
+const HARMLESS: &[&str] = &[
+    "postgres",
+    "https",
+    "amqps",
+    "db.internal",
+    "mq.internal",
+    "sentry.internal",
+    "services",
+    "hooks.slack.com",
+    "PRIVATE",
+    "-----BEGIN",
+    "KEY-----",
+    "OPENSSH",
+    "-----END",
+];
+
+/// Names whose values are secret whatever they look like.
+const NAMES: &[&str] = &[
+    "password",
+    "Password",
+    "PASSWORD",
+    "passwd",
+    "pwd",
+    "db_password",
+    "dbPassword",
+    "user.password",
+    "pass-word",
+    "passphrase",
+    "secret",
+    "client_secret",
+    "clientSecret",
+    "CLIENT-SECRET",
+    "token",
+    "accessToken",
+    "refresh_token",
+    "session_token",
+    "id-token",
+    "x-auth-token",
+    "api_key",
+    "apikey",
+    "apiKey",
+    "API_KEY",
+    "X-API-Key",
+    "x api key",
+    "authorization",
+    "Authorization",
+    "Proxy-Authorization",
+    "auth",
+    "basicAuth",
+    "credential",
+    "credentials",
+    "aws_secret_access_key",
+    "private_key",
+    "privateKey",
+    "signing-key",
+    "cookie",
+    "Set-Cookie",
+    "ssn",
+    "credit_card",
+    "cardNumber",
+    "cvv",
+    "pin",
+    "connectionString",
+    "pаssword",
+    "ｐａｓｓｗｏｒｄ",
+];
+
+fn json(text: &str) -> Json {
+    Json::admit(text.as_bytes(), &Limits::event()).unwrap()
+}
+
+fn quoted(text: &str) -> String {
+    String::from_utf8(Json::from(text).to_sorted_ascii()).unwrap()
+}
+
+/// The places where a secret turns up.
+fn places(secret: &str) -> Vec<Json> {
+    let q = quoted(secret);
+    let inner = format!(r#"{{"note":{q}}}"#);
+    let innermost = format!(r#"[{}]"#, quoted(&inner));
+    [
+        q.clone(),
+        format!(r#"{{"note":{q}}}"#),
+        format!(r#"{{"a":[{{"b":[{q}]}}]}}"#),
+        format!(
+            r#"{{"note":{}}}"#,
+            quoted(&format!("it is {secret} indeed"))
+        ),
+        format!(r#"{{"note":{}}}"#, quoted(&format!("({secret})"))),
+        format!(r#"{{"body":{}}}"#, quoted(&inner)),
+        format!(r#"{{"body":{}}}"#, quoted(&innermost)),
+        format!(r#"{{{q}:1}}"#),
+        format!(r#"{{"url":{}}}"#, quoted(&format!("see {secret} ?x=1"))),
+    ]
+    .iter()
+    .map(|text| json(text))
+    .collect()
+}
+
+#[test]
+fn what_is_recognised_by_itself_is_found_everywhere() {
+    let redactor = Redactor::default();
+    let mut shapes = 0;
+    for secret in ALONE {
+        for place in places(secret) {
+            let redacted = redactor.json(&place).to_string();
+            for piece in pieces(secret).iter().map(|piece| quoted(piece)) {
+                let piece = piece.trim_matches('"');
+                assert!(!redacted.contains(piece), "{piece} is still in {redacted}");
+            }
+            shapes += 1;
+        }
+    }
+    assert!(shapes >= 200);
+}
+
+#[test]
+fn a_name_hides_its_value_in_every_spelling_and_place() {
+    let redactor = Redactor::default();
+    for name in NAMES {
+        let q = quoted(name);
+        for place in [
+            format!(r#"{{{q}:"hunter2"}}"#),
+            format!(r#"{{{q}:["hunter2",{{"x":"hunter2"}}]}}"#),
+            format!(r#"{{"headers":[{{"name":{q},"value":"hunter2"}}]}}"#),
+            format!(r#"{{"headers":[[{q},"hunter2"]]}}"#),
+            format!(r#"{{"body":{}}}"#, quoted(&format!(r#"{{{q}:"hunter2"}}"#))),
+        ] {
+            let redacted = redactor.json(&json(&place)).to_string();
+            assert!(!redacted.contains("hunter2"), "{place} gives {redacted}");
+        }
+        if name.contains(' ') {
+            continue;
+        }
+        for text in [
+            format!("{name}=hunter2"),
+            format!("x {name}: hunter2"),
+            format!("{name} = 'hunter2'"),
+            format!("{{\"{name}\": \"hunter2\", oops"),
+            format!("{{\\\"{name}\\\":\\\"hunter2\\\", oops"),
+            format!("https://x.example/?a=b&{name}=hunter2&c=d"),
+            format!("https://x.example/?q=a%26{name}%3Dhunter2"),
+            format!("tool --{name} hunter2"),
+        ] {
+            let redacted = redactor.text(&text);
+            assert!(
+                !redacted.as_str().contains("hunter2"),
+                "{text} gives {redacted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn headers_hide_all_of_their_line() {
+    let redactor = Redactor::default();
+    for line in [
+        "Authorization: Bearer abc123def456",
+        "authorization: Basic dXNlcjpodW50ZXIy",
+        "Authorization: Digest username=\"bob\", response=\"6629fae4\"",
+        "Cookie: sid=31d4d96e; theme=dark",
+        "curl -H 'Authorization: token abcdef123456' x",
+    ] {
+        let redacted = redactor.text(line);
+        for piece in ["abc123", "dXNlcj", "6629fae4", "31d4d96e", "abcdef12"] {
+            assert!(!redacted.as_str().contains(piece), "{redacted}");
+        }
+    }
+    assert_eq!(
+        redactor.text("Bearer abc123def456.x").as_str(),
+        "Bearer [TOKEN]"
+    );
+}
+
+#[test]
+fn marks_are_those_of_the_documentation() {
+    let redactor = Redactor::default();
+    for (text, expected) in [
+        ("mail bob@example.com now", "mail [EMAIL] now"),
+        ("call (415) 555-1234 now", "call [PHONE] now"),
+        ("0123456789abcdef0123456789abcdef", "[TOKEN]"),
+        ("4111 1111 1111 1111", "[CARD]"),
+        ("postgres://u:p@h/db", "postgres://[CREDENTIALS]@h/db"),
+        ("a=1 password=x b=2", "a=1 password=[REDACTED] b=2"),
+        ("eyJhbGciOiJIUzI1NiJ9.e30.x", "[JWT]"),
+    ] {
+        assert_eq!(redactor.text(text).as_str(), expected);
+    }
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    let redactor = Redactor::default();
+    for text in [
+        "the quick brown fox reads /usr/share/doc/README.md",
+        "order 1234567890 of 2024-01-31 10:20:30",
+        "host 192.168.100.200 port 8080",
+        "version 1.2.3-rc.4, took 12345.678 ms",
+        "AbstractSingletonProxyFactoryBean2 in src/main/java/Beans.java",
+        "the secretary tokenizes the author's basic understanding",
+        "max_tokens=4096 and input_tokens: 12",
+        "https://example.com/a/b?page=2#top",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "ses_01jd8x act_7 TOOL_CALL_PROPOSED",
+    ] {
+        assert_eq!(redactor.text(text).as_str(), text);
+    }
+    let usage =
+        json(r#"{"usage":{"input_tokens":12,"max_tokens":4096},"token":null,"author":"me"}"#);
+    assert_eq!(redactor.json(&usage).as_json(), &usage);
+}
+
+#[test]
+fn redacting_twice_changes_nothing() {
+    let redactor = Redactor::default();
+    for secret in ALONE {
+        for place in places(secret) {
+            let once = redactor.json(&place).into_inner();
+            assert_eq!(redactor.json(&once).as_json(), &once);
+        }
+    }
+    for name in NAMES {
+        let once = redactor
+            .text(&format!("{name}: Bearer hunter2abc"))
+            .into_inner();
+        assert_eq!(redactor.text(&once).as_str(), once);
+    }
+}
+
+#[test]
+fn members_whose_names_become_alike_both_stay() {
+    let redactor = Redactor::default();
+    let value = json(r#"{"a@example.com":1,"b@example.com":2}"#);
+    assert_eq!(
+        redactor.json(&value).to_string(),
+        r#"{"[EMAIL]":1,"[EMAIL]#2":2}"#
+    );
+}
+
+#[test]
+fn operators_add_names_and_prefixes() {
+    let rules = Rules {
+        secret_names: vec!["Badge-No".to_owned()],
+        secret_prefixes: vec!["corp-".to_owned()],
+        keep_email: true,
+        ..Rules::default()
+    };
+    let redactor = Redactor::new(rules).unwrap();
+    let value = json(r#"{"badgeNo":"77","text":"corp-abc by bob@example.com"}"#);
+    assert_eq!(
+        redactor.json(&value).to_string(),
+        r#"{"badgeNo":"[REDACTED]","text":"[TOKEN] by bob@example.com"}"#
+    );
+    for rules in [
+        Rules {
+            secret_names: vec!["--".to_owned()],
+            ..Rules::default()
+        },
+        Rules {
+            secret_prefixes: vec!["a".to_owned()],
+            ..Rules::default()
+        },
+    ] {
+        assert!(Redactor::new(rules).is_err());
+    }
+}
+
+#[test]
+fn paths_and_command_lines_become_general() {
+    let redactor = Redactor::default();
+    let path = |path: &str| Record::default().sensitive("p", Sensitive::path(path, &redactor));
+    for (given, expected) in [
+        ("/Users/name/file", "~/**/file"),
+        ("/home/name/a/b/c.txt", "~/**/c.txt"),
+        ("C:\\Users\\name\\file", "~/**/file"),
+        ("/root/.ssh/id_rsa", "~/**/id_rsa"),
+        ("/etc/ssl/cert.pem", "/**/cert.pem"),
+        ("/etc", "/etc"),
+        ("src/lib.rs", "**/lib.rs"),
+        ("Makefile", "Makefile"),
+        ("/", "/"),
+    ] {
+        let expected = format!(r#"{{"p":{}}}"#, quoted(expected));
+        assert_eq!(path(given).into_json().to_string(), expected);
+    }
+    let line = "TOKEN=abc tool --token=xyz --password hunter2 -v /Users/name/file bob@example.com";
+    let record = Record::default().sensitive("c", Sensitive::command_line(line, &redactor));
+    let expected = "TOKEN=*** tool --token=*** --password *** -v ~/**/file [EMAIL]";
+    assert_eq!(
+        record.into_json().to_string(),
+        format!(r#"{{"c":"{expected}"}}"#)
+    );
+}
+
+#[test]
+fn forbidden_fields_leave_only_their_names() {
+    let redactor = Redactor::default();
+    let record = Record::default()
+        .public("tool", Public::name("read_file", &redactor))
+        .public("count", Public::count(3))
+        .forbidden("authorization");
+    assert_eq!(record.dropped(), ["authorization"]);
+    assert_eq!(
+        record.into_json().to_string(),
+        r#"{"count":3,"tool":"read_file"}"#
+    );
+}
+
+/// Texts that make a careless detector go over the same letters again and again.
+#[test]
+fn no_text_makes_it_go_back_far() {
+    let redactor = Redactor::default();
+    for unit in [
+        "eyJ",
+        "eyJAKIA0000000000000000",
+        "a@",
+        "@",
+        "sk-",
+        "1 ",
+        "://a@",
+        "-----BEGIN ",
+        "password",
+        "=",
+        "password=",
+        "--token ",
+        "aA1",
+        "+1(",
+        "{\"a\":",
+        "[",
+        "\\\"",
+    ] {
+        let text = unit.repeat(100_000 / unit.len());
+        let redacted = redactor.text(&text);
+        assert!(redacted.as_str().len() <= 4 * text.len());
+    }
+}
