@@ -72,6 +72,7 @@ impl Engine {
         begins: bool,
     ) -> Result<(Admission, Option<u64>), Fault> {
         let policies = self.policies();
+        self.keep(&policies)?;
         let now = self.clock.now_unix_ms()?;
         let place = self.sessions.place(proposal.scope);
         // The session is locked while its chain needs it: to decide from its state and to put the

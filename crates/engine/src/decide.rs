@@ -4,20 +4,16 @@ use countersign_approval::{Envelope, LeaseId};
 use countersign_canon::{Digest, Json};
 use countersign_event::EventType;
 use countersign_event::payload::{
-    Counters, ErrorRaised, Payload, PolicyDecision, ToolCallAllowed, ToolCallDenied,
-    ToolCallProposed,
+    ErrorRaised, Payload, PolicyDecision, ToolCallAllowed, ToolCallDenied, ToolCallProposed,
 };
 use countersign_policy::capability::{Constraints, Judgement};
-use countersign_policy::facts::{Action, Facts, State, Surroundings};
-use countersign_policy::manifest::{Loops, Manifest};
-use countersign_policy::matcher::{Link, NormalPath};
 use countersign_policy::rego::EvalError;
-use countersign_policy::{Classification, Decision, Mode, Offered, Opinion, Policies, Verdict};
-use countersign_session::{Call, LoopRules, Next, Terms, View};
+use countersign_policy::{Case, Decision, Opinion, Policies, Ruling, Verdict};
 use countersign_store::Recorded;
 
 use crate::admission::Grounds;
 use crate::hot::Hot;
+use crate::links::Links;
 use crate::refusal::Fault;
 use crate::{Admission, Hold, Permit, Preview, Proposal, Refusal, Unaskable};
 
@@ -40,22 +36,31 @@ pub(crate) fn decide(
     now: u64,
     policies: &Policies,
 ) -> Result<Decided, Fault> {
-    let (mut judgement, opinions) = judge(proposal, hot, now, policies)?;
-    let rewritten = match rewrite(proposal, &judgement.verdict) {
-        Ok(rewritten) => rewritten,
-        Err(fault) => {
-            judgement.verdict =
-                Verdict::new(Decision::Deny, TRANSFORM_MISSING).with_message(fault.to_string());
-            judgement.constraints = None;
-            None
-        }
-    };
+    let links = Links::default();
+    let ruling = rule(proposal, hot, now, policies, &links)?;
+    let rewritten = ruling
+        .rewritten
+        .as_ref()
+        .map(|args| (proposal.encode)(args));
     let digest = Digest::of(rewritten.as_deref().unwrap_or(proposal.bytes));
-    let decision = decision_event(proposal, &judgement, &opinions, policies, hot);
+    let decision = PolicyDecision {
+        links: links.into_json(),
+        ..ruling.to_event(
+            &proposal.call_id,
+            ENGINE,
+            policies.digest(),
+            hot.snapshot.hash(),
+        )
+    };
+    let Ruling {
+        judgement,
+        opinions,
+        ..
+    } = ruling;
     let mut events = Vec::with_capacity(4);
     events.push((EventType::ToolCallProposed, proposed_event(proposal)));
     events.extend(disagreement_event(&judgement.verdict));
-    events.push((EventType::PolicyDecision, decision));
+    events.push((EventType::PolicyDecision, Payload::PolicyDecision(decision)));
     events.extend(consequence(proposal, &judgement, digest));
     Ok(Decided {
         labels: labels(proposal, &judgement.verdict, policies),
@@ -157,91 +162,24 @@ impl Decided {
     }
 }
 
-fn judge(
+fn rule(
     proposal: &Proposal<'_>,
     hot: &Hot,
     now: u64,
     policies: &Policies,
-) -> Result<(Judgement, Vec<Opinion>), Fault> {
-    let call = Call::new(hot.head.count(), &proposal.tool_name, Some(&proposal.args))?;
-    let manifest = policies.capability().manifest();
-    let view = view(hot, &call, now, manifest);
-    let key = proposal.sanitizer_key.as_deref();
-    let sanitized = key.is_some_and(|key| hot.snapshot.is_sanitized(key));
-    let action = Action {
+    links: &Links,
+) -> Result<Ruling, Fault> {
+    let case = Case {
         tool_name: &proposal.tool_name,
         args: &proposal.args,
-        sanitizer_key: key,
+        server: proposal.server.as_deref(),
+        definition: proposal.definition,
+        sanitizer_key: proposal.sanitizer_key.as_deref(),
+        seq: hot.head.count(),
+        now_unix_ms: now,
+        snapshot: &hot.snapshot,
     };
-    let surroundings = Surroundings {
-        examine: &examine,
-        base: None,
-    };
-    let state = State::of(&view, sanitized);
-    let mut facts = Facts::of(&action, state, &surroundings, manifest);
-    if proposal.server.is_some() || is_pinned(&proposal.tool_name, manifest) {
-        facts = facts.classified(&classification(proposal, manifest));
-    }
-    Ok(policies.judge(&facts, &proposal.args, &|| view.to_json()))
-}
-
-/// Whether the manifest says which server or which definition it speaks of.
-fn is_pinned(tool: &str, manifest: Option<&Manifest>) -> bool {
-    manifest
-        .and_then(|manifest| manifest.tool(tool))
-        .is_some_and(|tool| tool.server.is_some() || tool.definition.is_some())
-}
-
-/// FAIL-CLOSED: a server or a definition that nobody knows is none that was pinned.
-fn classification(proposal: &Proposal<'_>, manifest: Option<&Manifest>) -> Classification {
-    let offered = Offered {
-        server: proposal.server.as_deref().unwrap_or_default(),
-        tool: &proposal.tool_name,
-        definition: proposal.definition.unwrap_or_else(|| Digest::of(b"")),
-    };
-    Classification::of(&offered, manifest)
-}
-
-fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
-    let loops = loop_rules(manifest);
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
-    };
-    let terms = Terms {
-        loops: &loops,
-        trusted_tools: &trusted,
-    };
-    hot.snapshot.view(
-        Some(&Next {
-            call,
-            ts_unix_ms: now,
-        }),
-        &terms,
-    )
-}
-
-fn loop_rules(manifest: Option<&Manifest>) -> LoopRules {
-    let default = Loops::default();
-    let loops = manifest.map_or(&default, Manifest::loops);
-    LoopRules {
-        identical_calls: loops.identical_calls,
-        no_progress_steps: loops.no_progress_steps,
-        sequence_min: loops.sequence_min as usize,
-        sequence_max: loops.sequence_max as usize,
-        exempt_tools: loops.polling_tools.clone(),
-    }
-}
-
-/// The bytes with the arguments that a transform asks for.
-fn rewrite(proposal: &Proposal<'_>, verdict: &Verdict) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(transform) = verdict.transform() else {
-        return Ok(None);
-    };
-    let mut args = proposal.args.clone();
-    transform.path.replace(&mut args, transform.value.clone())?;
-    Ok(Some((proposal.encode)(&args)))
+    Ok(policies.decide(&case, &|path| links.examine(path))?)
 }
 
 fn proposed_event(proposal: &Proposal<'_>) -> Payload {
@@ -249,44 +187,11 @@ fn proposed_event(proposal: &Proposal<'_>) -> Payload {
         call_id: Some(proposal.call_id.clone()),
         tool_name: Some(proposal.tool_name.clone()),
         server: proposal.server.clone(),
+        definition_digest: proposal.definition.map(|digest| digest.to_string()),
         sanitizer_key: proposal.sanitizer_key.clone(),
         args: Some(proposal.args.clone()),
         ..ToolCallProposed::default()
     })
-}
-
-fn decision_event(
-    proposal: &Proposal<'_>,
-    judgement: &Judgement,
-    opinions: &[Opinion],
-    policies: &Policies,
-    hot: &Hot,
-) -> Payload {
-    let verdict = &judgement.verdict;
-    let shadow: Vec<String> = opinions
-        .iter()
-        .filter(|opinion| opinion.mode == Mode::Shadow)
-        .map(|opinion| format!("{}={}", opinion.policy, opinion.verdict.decision()))
-        .collect();
-    Payload::PolicyDecision(PolicyDecision {
-        call_id: Some(proposal.call_id.clone()),
-        outcome: Some(verdict.decision().outcome().to_owned()),
-        verdict: Some(verdict.decision().as_str().to_owned()),
-        reason: verdict.reason().map(str::to_owned),
-        reason_codes: (!shadow.is_empty()).then_some(shadow),
-        policy_ref: Some(format!("{} {ENGINE}", judgement.explanation.rule)),
-        policy_digest: Some(policies.digest().to_string()),
-        snapshot_hash: Some(hot.snapshot.hash().to_string()),
-        constraints: judgement.constraints.map(counters),
-        ..PolicyDecision::default()
-    })
-}
-
-fn counters(constraints: Constraints) -> Counters {
-    Counters::from([
-        ("max_output_bytes".to_owned(), constraints.max_output_bytes),
-        ("timeout_ms".to_owned(), constraints.timeout_ms),
-    ])
 }
 
 /// What follows from the decision at once: the permission or the denial. A hold waits.
@@ -345,19 +250,4 @@ fn labels(proposal: &Proposal<'_>, verdict: &Verdict, policies: &Policies) -> Ve
     labels
 }
 
-/// Whether a path of this machine is a link.
-pub(crate) fn examine(path: &NormalPath) -> Link {
-    match std::fs::symlink_metadata(path.as_str()) {
-        Ok(metadata) if metadata.file_type().is_symlink() => std::fs::read_link(path.as_str())
-            .ok()
-            .and_then(|target| target.into_os_string().into_string().ok())
-            .map_or(Link::Unknown, Link::To),
-        Ok(_) => Link::No,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Link::No,
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Link::No,
-        Err(_) => Link::Unknown,
-    }
-}
-
 const ENGINE: &str = concat!("countersign/", env!("CARGO_PKG_VERSION"), " regorus/0.14.1");
-const TRANSFORM_MISSING: &str = "runtime_error:transform_target_missing";

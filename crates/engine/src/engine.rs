@@ -29,6 +29,8 @@ pub struct Engine {
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
     instance: OnceLock<Instance>,
+    /// The policies that are known to be kept.
+    pub(crate) kept: Mutex<Option<Digest>>,
 }
 
 impl Engine {
@@ -42,6 +44,7 @@ impl Engine {
             times: ApprovalTimes::default(),
             latest: Mutex::new(None),
             instance: OnceLock::new(),
+            kept: Mutex::new(None),
         }
     }
 

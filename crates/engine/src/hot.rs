@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use countersign_event::{Head, Line, Payload, Scope};
+use countersign_event::{Head, Scope};
 use countersign_session::{Fact, Snapshot};
-use countersign_store::{Filter, Reader};
-use countersign_vault::{SessionKey, joined};
+use countersign_store::Reader;
 
 use crate::owed::Owed;
 use crate::refusal::Fault;
@@ -65,47 +64,18 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Folds the recorded events of a session. The same events always give the same state.
 pub(crate) fn rebuild(scope: &Scope, reader: &Reader) -> Result<Hot, Fault> {
-    let mut hot = Hot {
-        snapshot: Snapshot::default(),
-        head: Head::GENESIS,
-    };
-    let mut key: Option<SessionKey> = None;
-    reader.each(&Filter::session(scope), 0, |event| {
-        if key.is_none() {
-            key = Some(reader.session_key(scope)?);
-        }
-        let line = Line::read(&event.line).map_err(|error| Fault::History(error.to_string()))?;
-        let payload = open(&line, event.ciphertext.as_deref(), key.as_ref(), scope)?;
+    let mut snapshot = Snapshot::default();
+    let head = reader.history(scope, |event| {
         let fact = Fact {
-            seq: line.seq,
-            ts_unix_ms: line.ts_unix_ms,
-            event_type: line.event_type,
-            payload: &payload,
+            seq: event.seq,
+            ts_unix_ms: event.ts_unix_ms,
+            event_type: event.event_type,
+            payload: event.payload,
         };
-        hot.snapshot
-            .apply(&fact)
-            .map_err(|error| Fault::History(error.to_string()))?;
-        hot.head = Head::after(line.seq, line.hash);
-        Ok::<_, Fault>(())
+        let folded = snapshot.apply(&fact);
+        folded.map_err(|error| Fault::History(error.to_string()))
     })?;
-    Ok(hot)
-}
-
-fn open(
-    line: &Line<'_>,
-    ciphertext: Option<&[u8]>,
-    key: Option<&SessionKey>,
-    scope: &Scope,
-) -> Result<Payload, Fault> {
-    let unreadable = |error: &dyn ToString| Fault::History(error.to_string());
-    let openings = match (ciphertext, key) {
-        (Some(ciphertext), Some(key)) => key
-            .open(ciphertext, scope)
-            .map_err(|error| unreadable(&error))?,
-        _ => Vec::new(),
-    };
-    let payload = joined(line.payload, openings).map_err(|error| unreadable(&error))?;
-    Payload::admit(line.event_type, payload).map_err(|error| unreadable(&error))
+    Ok(Hot { snapshot, head })
 }
 
 const MAX_SESSIONS: usize = 4096;

@@ -33,6 +33,7 @@ mod admission;
 mod admit;
 mod approval;
 mod approvers;
+mod archive;
 mod clock;
 mod decide;
 mod desk;
@@ -41,6 +42,7 @@ mod files;
 mod hot;
 mod instance;
 mod lease;
+mod links;
 mod origin;
 mod owed;
 mod record;
@@ -53,6 +55,7 @@ pub use approval::{
     Tally, TallyVote, Unaskable, Voted, Wanted,
 };
 pub use approvers::{Approver, Approvers, ApproversError};
+pub use archive::policies_path;
 pub use clock::{Clock, ClockError, SystemClock};
 pub use countersign_approval::ApprovalId;
 pub use desk::Desk;

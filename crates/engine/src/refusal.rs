@@ -33,10 +33,10 @@ pub(crate) enum Fault {
     OtherBytes,
     #[error(transparent)]
     Approval(countersign_approval::Refusal),
+    #[error("cannot keep the policies beside the log: {0}")]
+    Archive(#[source] std::io::Error),
     #[error("cannot name this process: {0}")]
     Instance(String),
-    #[error("the rewriting that a policy asks for does not fit the action: {0}")]
-    Rewrite(#[from] countersign_policy::TargetError),
 }
 
 impl Refusal {
@@ -96,8 +96,8 @@ impl From<Fault> for Refusal {
             Fault::Busy => "runtime_error:conflict",
             Fault::OtherBytes => "runtime_error:bytes_differ",
             Fault::Approval(_) => "runtime_error:approval",
+            Fault::Archive(_) => "runtime_error:not_recorded",
             Fault::Instance(_) => "runtime_error:instance",
-            Fault::Rewrite(_) => "runtime_error:transform_target_missing",
         };
         Self {
             reason: reason.to_owned(),

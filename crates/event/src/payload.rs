@@ -144,6 +144,7 @@ payloads! {
         public server: String,
         public agent_id: String,
         public parent_call_id: String,
+        public definition_digest: String,
         public sanitizer_key: String,
         sealed args: Json,
     }
@@ -191,6 +192,7 @@ payloads! {
         public policy_digest: String,
         public snapshot_hash: String,
         public constraints: Counters,
+        sealed links: Json,
     }
     /// A human must decide before the call goes on.
     ApprovalRequested = "APPROVAL_REQUESTED" {

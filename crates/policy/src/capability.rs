@@ -102,6 +102,11 @@ impl Capability {
         self.manifest.as_ref()
     }
 
+    /// The file of the rules.
+    pub fn sources(&self) -> &[Source] {
+        self.bundle.sources()
+    }
+
     /// Over the rules and the manifest.
     pub fn digest(&self) -> Digest {
         self.bundle.digest()

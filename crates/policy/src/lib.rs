@@ -5,7 +5,9 @@
 //! as the limit of an evaluation that does not end.
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod capability;
+mod case;
 mod classification;
 pub mod facts;
 pub mod manifest;
@@ -15,6 +17,8 @@ pub mod rego;
 mod verdict;
 pub mod whatif;
 
+pub use archive::ArchiveError;
+pub use case::{Case, Ruling};
 pub use classification::{Classification, Offered, SideEffecting};
 pub use policies::{LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -104,6 +104,7 @@ impl Engine {
         by: &Human,
     ) -> Result<Result<Envelope, NotEdited>, Fault> {
         let policies = self.policies();
+        self.keep(&policies)?;
         let now = self.now()?;
         let place = self.sessions.place(proposal.scope);
         let mut guard = lock(&place);

@@ -3,7 +3,7 @@
 use countersign_approval::lease::Places;
 use countersign_policy::matcher::{Host, NormalPath};
 
-use crate::decide::examine;
+use crate::links::examine;
 
 /// Follows links as they are now. A path that does not begin at the root names nothing here: nobody
 /// but the tool knows where it would begin.

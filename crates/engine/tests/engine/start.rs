@@ -154,3 +154,22 @@ fn an_outcome_survives_another_process_that_was_faster() {
     assert_eq!(results.count(), 1);
     scene.verify();
 }
+
+/// Two results of one session are under one key; the chain says which is which.
+#[test]
+fn a_session_whose_contents_were_swapped_decides_nothing() {
+    let scene = Scene::new();
+    scene.run("c1", "read_file", r#"{"path":"/a"}"#, "1");
+    scene.run("c2", "read_file", r#"{"path":"/b"}"#, "2");
+    let scene = scene.restart();
+    let swap = "UPDATE events SET sealed = (SELECT other.sealed FROM events other
+            WHERE other.seq = 13 - events.seq) WHERE seq IN (4, 9)";
+    let database = scene.database();
+    let unlock = "DROP TRIGGER events_keep_content";
+    database.execute_batch(unlock).unwrap();
+    assert_eq!(database.execute(swap, []).unwrap(), 2);
+    let start = scene.start("c3", "read_file", r#"{"path":"/c"}"#);
+    assert!(
+        matches!(start, Start::Refusal(refusal) if refusal.reason() == "runtime_error:history")
+    );
+}

@@ -100,6 +100,16 @@ impl UserPolicy {
         self.mode
     }
 
+    /// Its files.
+    pub fn sources(&self) -> &[Source] {
+        self.bundle.sources()
+    }
+
+    /// The rule that answers.
+    pub fn entry(&self) -> &str {
+        self.bundle.entry()
+    }
+
     /// Over its files and the rule that answers.
     pub fn digest(&self) -> Digest {
         self.bundle.digest()

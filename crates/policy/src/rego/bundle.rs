@@ -32,6 +32,7 @@ pub struct Bundle {
     pub(super) idle: Mutex<Vec<Evaluator>>,
     pub(super) demoted: AtomicBool,
     pub(super) evaluations: AtomicU64,
+    sources: Vec<Source>,
     digest: Digest,
 }
 
@@ -98,6 +99,7 @@ impl Bundle {
             idle: Mutex::default(),
             demoted: AtomicBool::new(false),
             evaluations: AtomicU64::new(0),
+            sources: sources.to_vec(),
             digest,
         })
     }
@@ -105,6 +107,16 @@ impl Bundle {
     /// The parts of the input that the policies look at by name, as in `action.tool`.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.syntax.inputs.iter().map(String::as_str)
+    }
+
+    /// The files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The rule that answers.
+    pub fn entry(&self) -> &str {
+        &self.entry
     }
 
     /// Over the files, the data and the answering rule.

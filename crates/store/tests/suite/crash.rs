@@ -198,14 +198,16 @@ fn killed_while_the_master_key_is_rotated() {
         let mut command = command("crash::child_rotates_until_killed", &folder);
         command.env(ROUND, round.to_string());
         let mut child = Heard::start(command);
-        let mut said: Vec<_> = (0..4 + random.below(30))
-            .map(|_| child.next().unwrap())
-            .collect();
+        // Counted in notes: how many rotations come between them is for the machine to say.
+        let enough = acknowledged.len() as u64 + 3 + random.below(15);
+        while (acknowledged.len() as u64) < enough {
+            acknowledged.extend(Acknowledged::heard(&child.next().unwrap()));
+        }
         child.kill();
         let end = child.end();
         assert!(end.was_killed(), "{}", end.stderr);
-        said.extend(end.said);
-        acknowledged.extend(said.iter().filter_map(|line| Acknowledged::heard(line)));
+        let said = end.said.iter();
+        acknowledged.extend(said.filter_map(|line| Acknowledged::heard(line)));
 
         assert_sound(&folder);
         assert_present(&acknowledged, open(&folder).reader());
