@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    session, tools, verify,
+    action, approval, approver, backtest, canon, connect, demo, explain, keys, log, manifest, mcp,
+    policy, replay, session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -54,6 +54,10 @@ enum Command {
     Session(session::Session),
     /// Check a log or an export offline
     Verify(verify::Verify),
+    /// Take the decisions of a recorded session again, and compare
+    Replay(replay::Replay),
+    /// Ask what other policies would have said to the recorded actions
+    Backtest(backtest::Backtest),
     /// Look at the master key and replace it
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -91,6 +95,8 @@ impl Cli {
             Command::Log(log) => log.run(format),
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),
+            Command::Replay(replay) => replay.run(format),
+            Command::Backtest(backtest) => backtest.run(format),
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),

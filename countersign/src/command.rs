@@ -3,6 +3,7 @@
 pub(crate) mod action;
 pub(crate) mod approval;
 pub(crate) mod approver;
+pub(crate) mod backtest;
 pub(crate) mod canon;
 pub(crate) mod connect;
 pub(crate) mod demo;
@@ -12,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod manifest;
 pub(crate) mod mcp;
 pub(crate) mod policy;
+pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod tools;
 pub(crate) mod verify;

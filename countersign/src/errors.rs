@@ -6,7 +6,9 @@ use std::io;
 
 use countersign_engine as engine;
 use countersign_event::{IdError, PayloadError};
+use countersign_policy::LoadError;
 use countersign_policy::manifest::signature::SignatureError;
+use countersign_replay as replay;
 use countersign_store as store;
 use countersign_vault::KeyringError;
 
@@ -98,6 +100,9 @@ codes! {
     Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
     Undo = "C0824", Failed, "`--undo --server NAME` takes one server back out and leaves the rest of the file; or compare the file with its backup and move it back by hand";
     Raced = "C0825", Failed, "close the client, which may write its file too, and run the command again";
+    Replay = "C0831", Unverified, "the session cannot be proved: keep the `policies` folder with the log, and run `countersign verify --data DIR`";
+    Changes = "C0832", Invalid, "look at the sessions that are named, then raise --max-changes or mend the policies";
+    Interrupted = "C0833", Failed, "run it again";
 }
 
 /// A failure on its way to the person at the terminal.
@@ -149,6 +154,31 @@ impl Failure {
             self.code.hint()
         ));
         self.code.exit()
+    }
+}
+
+impl From<engine::PolicyFilesError> for Failure {
+    fn from(error: engine::PolicyFilesError) -> Self {
+        let code = match error {
+            engine::PolicyFilesError::Load(LoadError::Test { .. }) => Code::Tests,
+            _ => Code::Policy,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<replay::Error> for Failure {
+    fn from(error: replay::Error) -> Self {
+        let code = match error {
+            replay::Error::Store(error) => return error.into(),
+            replay::Error::NoSession(_) => Code::NoSession,
+            replay::Error::Interrupted => Code::Interrupted,
+            replay::Error::Fold { .. }
+            | replay::Error::NotKept { .. }
+            | replay::Error::Unusable { .. }
+            | replay::Error::Incomplete { .. } => Code::Replay,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

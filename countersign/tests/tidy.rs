@@ -40,10 +40,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("notify", &["canon"]),
     ("redact", &["canon"]),
     (
+        "replay",
+        &["approval", "canon", "event", "policy", "session", "store"],
+    ),
+    (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
-            "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "replay",
+            "store", "vault", "verify",
         ],
     ),
 ];

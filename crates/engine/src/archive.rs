@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use countersign_canon::Digest;
 use countersign_policy::Policies;
 
 use crate::Engine;
@@ -19,15 +18,14 @@ impl Engine {
         let digest = policies.digest();
         let mut kept = lock(&self.kept);
         if *kept != Some(digest) {
-            write(self.store().folder().path(), policies).map_err(Fault::Archive)?;
+            write(&self.store().folder().policies(digest), policies).map_err(Fault::Archive)?;
             *kept = Some(digest);
         }
         Ok(())
     }
 }
 
-fn write(folder: &Path, policies: &Policies) -> io::Result<()> {
-    let path = policies_path(folder, policies.digest());
+fn write(path: &Path, policies: &Policies) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
@@ -42,11 +40,5 @@ fn write(folder: &Path, policies: &Policies) -> io::Result<()> {
     let mut file = fs::File::create(&new)?;
     file.write_all(&policies.to_archive().to_sorted_ascii())?;
     file.sync_all()?;
-    fs::rename(&new, &path)
-}
-
-/// Where the policies with this digest are kept in a data folder.
-pub fn policies_path(folder: &Path, digest: Digest) -> PathBuf {
-    let name = digest.to_string().replace(':', "-");
-    folder.join("policies").join(name).with_extension("json")
+    fs::rename(&new, path)
 }

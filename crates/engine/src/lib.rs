@@ -55,7 +55,6 @@ pub use approval::{
     Tally, TallyVote, Unaskable, Voted, Wanted,
 };
 pub use approvers::{Approver, Approvers, ApproversError};
-pub use archive::policies_path;
 pub use clock::{Clock, ClockError, SystemClock};
 pub use countersign_approval::ApprovalId;
 pub use desk::Desk;

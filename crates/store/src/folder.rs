@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use countersign_canon::Digest;
+
 /// A data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder(PathBuf);
@@ -50,6 +52,12 @@ impl Folder {
     /// The folder of the audit.
     pub fn audit(&self) -> PathBuf {
         self.0.join("audit")
+    }
+
+    /// Where the policies with this digest are kept.
+    pub fn policies(&self, digest: Digest) -> PathBuf {
+        let name = digest.to_string().replace(':', "-");
+        self.0.join("policies").join(name).with_extension("json")
     }
 
     /// Makes the folder, for its owner only, if it is not there.

@@ -14,6 +14,8 @@ pub struct Opened<'a> {
     pub seq: u64,
     /// When it happened.
     pub ts_unix_ms: u64,
+    /// The call that it is about.
+    pub call_id: Option<&'a str>,
     /// Its content.
     pub payload: &'a Payload,
     /// The head of the chain after it.
@@ -39,6 +41,7 @@ impl Reader {
                 event_type: line.event_type,
                 seq: line.seq,
                 ts_unix_ms: line.ts_unix_ms,
+                call_id: line.refs.call_id.as_deref(),
                 payload: &payload,
                 head,
             })

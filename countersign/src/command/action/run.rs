@@ -95,9 +95,7 @@ impl Run {
             enforced: self.policy.clone(),
             shadow: Vec::new(),
         };
-        let policies = files
-            .load()
-            .map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
+        let policies = files.load()?;
         let times = ApprovalTimes {
             decide_within_ms: Some(self.decide_within_ms()?),
             ..ApprovalTimes::default()

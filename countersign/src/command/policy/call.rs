@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use countersign_canon::{Json, Object};
-use countersign_engine::{PolicyFiles, PolicyFilesError};
+use countersign_engine::PolicyFiles;
 use countersign_policy::capability::{Capability, Judgement};
 use countersign_policy::facts::Action;
 use countersign_policy::whatif::{self, Answer};
-use countersign_policy::{Decision, LoadError, Opinion, Policies};
+use countersign_policy::{Decision, Opinion, Policies};
 
 use crate::command::manifest;
 use crate::errors::{Code, Failure};
@@ -66,13 +66,7 @@ impl Call {
             enforced: self.policy.clone(),
             shadow: self.shadow.clone(),
         };
-        files.load().map_err(|error| {
-            let code = match error {
-                PolicyFilesError::Load(LoadError::Test { .. }) => Code::Tests,
-                _ => Code::Policy,
-            };
-            Failure::new(code, error.to_string())
-        })
+        Ok(files.load()?)
     }
 
     fn snapshot(&self) -> Result<Json, Failure> {
