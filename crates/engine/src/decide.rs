@@ -191,11 +191,7 @@ fn classification(proposal: &Proposal<'_>, manifest: Option<&Manifest>) -> Class
 
 fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
     let loops = loop_rules(manifest);
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
-    };
+    let trusted = |server: Option<&str>, tool: &str| is_trusted(server, tool, manifest);
     let terms = Terms {
         loops: &loops,
         trusted_tools: &trusted,
@@ -207,6 +203,14 @@ fn view(hot: &Hot, call: &Call, now: u64, manifest: Option<&Manifest>) -> View {
         }),
         &terms,
     )
+}
+
+/// Whether the manifest trusts what a tool gives. SECURITY: an entry speaks of the tool of its own
+/// server, or of one that no server offers; another server may call its tool the same.
+pub(crate) fn is_trusted(server: Option<&str>, tool: &str, manifest: Option<&Manifest>) -> bool {
+    manifest
+        .and_then(|manifest| manifest.tool(tool))
+        .is_some_and(|tool| tool.trusted_output && tool.server.as_deref() == server)
 }
 
 fn loop_rules(manifest: Option<&Manifest>) -> LoopRules {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ApprovalTimes;
+use crate::decide::is_trusted;
 
 /// Why nobody can be asked about an action. It stays held, and nothing runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,11 +126,7 @@ pub(crate) fn class(judgement: &Judgement) -> Class {
 /// Content from outside that steers the agent counts most.
 pub(crate) fn trust(question: &Question<'_>) -> Trust {
     let manifest = question.policies.capability().manifest();
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
-    };
+    let trusted = |server: Option<&str>, tool: &str| is_trusted(server, tool, manifest);
     let snapshot = &question.hot.snapshot;
     let handed = match snapshot.trust_for(&trusted) {
         countersign_session::Trust::Full => Trust::Full,
