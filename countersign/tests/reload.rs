@@ -149,26 +149,6 @@ fn a_manifest_is_reloaded_and_a_hangup_goes_to_the_server() {
 }
 
 #[test]
-fn the_policies_of_an_observing_door_go_on_to_observe() {
-    let place = Place::new();
-    write(&place, "shop.rego", ALLOW);
-    let shop = place.path("shop.rego");
-    let mut client = place.guarded(&["--shadow", text(&shop), "--mode", "observe"]);
-    assert!(client.call(1, "not-declared").contains("TOOL_UNLISTED"));
-    assert!(client.call(2, "echo").contains("done"));
-    write(&place, "shop.rego", DENY);
-    let start = Instant::now();
-    let mut id = 2;
-    while !exported(&place).contains("shop=deny") {
-        assert!(start.elapsed() < PATIENCE);
-        id += 1;
-        assert!(client.call(id, "echo").contains("done"));
-    }
-    client.end();
-    place.verify();
-}
-
-#[test]
 fn the_http_door_reloads_by_itself_and_on_a_hangup() {
     let place = Place::new();
     write(&place, "shop.rego", DENY);
