@@ -53,14 +53,14 @@ egress_allowed if {
 }
 
 foreign_host if {
-	some host in input.hosts
-	not host_allowed(host)
+	some index, _ in input.hosts
+	not host_allowed(index)
 }
 
-host_allowed(host) if data.manifest.hosts[host.name]
+host_allowed(index) if data.manifest.hosts[input.hosts[index].name]
 
-host_allowed(host) if {
-	some parent in host.parents
+host_allowed(index) if {
+	some parent in input.hosts[index].parents
 	data.manifest.host_suffixes[parent]
 }
 

@@ -94,21 +94,21 @@ class Session:
         call = {"args": sha(jcs(p.get("args"))), "seq": seq, "tool_name": name(p["tool_name"])}
         self.recent = (self.recent + [call])[-NEWEST_CALLS:]
         if "call_id" in p:
-            self.open[name(p["call_id"])] = call
-            forget_oldest(self.open, MAX_OPEN, lambda one: one["seq"])
+            self.open[name(p["call_id"])] = {"call": call, "server": name(p.get("server"))}
+            forget_oldest(self.open, MAX_OPEN, lambda one: one["call"]["seq"])
 
     def tool_call_denied(self, seq, p):
-        call = self.open.pop(name(p.get("call_id")), None)
+        call, _ = self.close(p)
         self.last["policy_outcome"] = "deny"
         known = "reason_code" in p and ("denied", [sha(p["reason_code"].encode())])
         self.outcome(seq, call, known)
 
     def tool_result(self, seq, p):
-        call = self.open.pop(name(p.get("call_id")), None)
+        call, server = self.close(p)
         tool = call and call["tool_name"]
         if "tool_name" in p and name(p["tool_name"]) != tool:
-            tool = None
-        self.source("tool_output", tool, seq)
+            tool = server = None
+        self.source("tool_output", tool, server, seq)
         for label in map(name, p.get("result_labels") or []):
             label = label if len(self.labels) < MAX_LABELS or label in self.labels else MORE_LABELS
             self.changed_at = self.changed_at if label in self.labels else seq
@@ -120,6 +120,18 @@ class Session:
             self.outcome(seq, call, ("error", [sha(jcs(p["content"]))]))
         else:
             self.outcome(seq, call, ("content", [call["args"], sha(jcs(p["content"]))]))
+
+    def error_raised(self, seq, p):
+        if p.get("call_id") is None:
+            return
+        call, server = self.close(p)
+        self.source("tool_output", call and call["tool_name"], server, seq)
+        self.last["tool_was_error"] = True
+        self.outcome(seq, call, "message" in p and ("error", [sha(jcs(p["message"]))]))
+
+    def close(self, p):
+        known = self.open.pop(name(p.get("call_id")), None) or {"call": None, "server": None}
+        return known["call"], known["server"]
 
     def outcome(self, seq, call, known):
         if call is None or not known:
@@ -134,14 +146,14 @@ class Session:
         self.last["policy_outcome"] = name(p.get("outcome"))
 
     def memory_read(self, seq, p):
-        self.source("memory_read", name(p.get("memory_key")), seq)
+        self.source("memory_read", name(p.get("memory_key")), None, seq)
 
-    def source(self, label, origin, seq):
-        key = (label, origin)
+    def source(self, label, origin, server, seq):
+        key = (label, origin, server)
         if key not in self.taint and len(self.taint) >= MAX_SOURCES:
-            key = ("overflow", None)
+            key = ("overflow", None, None)
         if key not in self.taint:
-            self.taint[key] = {"count": 0, "first_seq": seq, "label": key[0], "name": key[1]}
+            self.taint[key] = {"count": 0, "first_seq": seq, "label": key[0], "name": key[1], "server": key[2]}
             self.changed_at = seq
         self.taint[key]["count"] += 1
 
@@ -182,7 +194,7 @@ class Session:
             "handoff": self.handoff,
             "labels": sorted(self.labels),
             "last": self.last,
-            "open_calls": [{"call": self.open[one], "call_id": one} for one in sorted(self.open)],
+            "open_calls": [{**self.open[one], "call_id": one} for one in sorted(self.open)],
             "progress": {
                 "changed_at": self.changed_at,
                 "model": self.model_run,
@@ -192,7 +204,7 @@ class Session:
             "sanitized_keys": [{"key": key, "seq": self.keys[key]} for key in sorted(self.keys)],
             "taint": sources,
             "trust": "reduced" if self.reduced else "full",
-            "version": 2,
+            "version": 3,
         })
 
 
@@ -206,7 +218,8 @@ def run(before, outcome, tool, seq, proposed_at):
 
 
 def in_order(source):
-    return source["label"], source["name"] is not None, source["name"]
+    names = [source["name"], source["server"]]
+    return source["label"], [(one is not None, one or "") for one in names]
 
 
 def forget_oldest(known, limit, age):
@@ -262,6 +275,15 @@ SESSIONS = {
             ("MODEL_CALL_FINISHED", {"content": f"try {at}"}),
             *call(f"c{at}", "net.get", {"try": at}, "connection refused", is_error=True),
         ]
+    ],
+    "two servers with tools of one name, one of which fails": [
+        ("TOOL_CALL_PROPOSED", {"call_id": "a", "tool_name": "find", "server": "files", "args": 1}),
+        ("TOOL_CALL_PROPOSED", {"call_id": "b", "tool_name": "find", "server": "web", "args": 1}),
+        ("TOOL_CALL_PROPOSED", {"call_id": "c", "tool_name": "find", "args": 1}),
+        ("TOOL_RESULT", {"call_id": "b", "content": "found"}),
+        ("ERROR_RAISED", {"call_id": "a", "code": "timeout", "message": "no result"}),
+        ("ERROR_RAISED", {"call_id": "z", "code": "timeout"}),
+        ("ERROR_RAISED", {"code": "timeout", "message": "of nobody"}),
     ],
     "parallel calls, one without a result": [
         ("TOOL_CALL_PROPOSED", {"call_id": "b", "tool_name": "fs.read", "args": {"p": 1}}),

@@ -72,6 +72,7 @@ codes! {
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
     AuditUnverified = "C0503", Unverified, "keep the audit as it is and compare it with a backup; nothing in it says who changed it";
+    Untrusted = "C0504", Unverified, "`countersign manifest verify FILE --trust prod --publishers LIST` says what is missing; nothing was put in force";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
@@ -157,16 +158,6 @@ impl Failure {
     }
 }
 
-impl From<engine::PolicyFilesError> for Failure {
-    fn from(error: engine::PolicyFilesError) -> Self {
-        let code = match error {
-            engine::PolicyFilesError::Load(LoadError::Test { .. }) => Code::Tests,
-            _ => Code::Policy,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
 impl From<replay::Error> for Failure {
     fn from(error: replay::Error) -> Self {
         let code = match error {
@@ -217,9 +208,35 @@ impl From<engine::Refusal> for Failure {
             "runtime_error:approval" => Code::Approval,
             "runtime_error:erased" => Code::Erased,
             "runtime_error:history" => Code::Damaged,
+            "runtime_error:disk_full" => Code::Full,
+            "runtime_error:read_only" => Code::ReadOnly,
+            "runtime_error:busy" => Code::Busy,
+            "runtime_error:conflict" => Code::Conflict,
+            "runtime_error:order" => Code::Order,
             _ => Code::Database,
         };
         Self::new(code, refusal.message())
+    }
+}
+
+/// Policies that are not put in force.
+impl From<engine::PolicyFilesError> for Failure {
+    fn from(error: engine::PolicyFilesError) -> Self {
+        use engine::PolicyFilesError as E;
+        let code = match &error {
+            E::Unreadable { .. } => Code::Input,
+            E::Manifest { path, error } => {
+                let problems = error.to_string().replace('\n', "\n  ");
+                let path = path.display();
+                let message = format!("`{path}` is not a valid manifest:\n  {problems}");
+                return Self::new(Code::Manifest, message);
+            }
+            E::Publishers { .. } => Code::Publishers,
+            E::Untrusted { .. } | E::NoManifest => Code::Untrusted,
+            E::Load(LoadError::Test { .. }) => Code::Tests,
+            E::Nothing { .. } | E::TwoRules { .. } | E::Load(_) => Code::Policy,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

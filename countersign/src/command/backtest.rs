@@ -69,7 +69,7 @@ impl Backtest {
         let policies = PolicyFiles {
             manifest: self.manifest.clone(),
             enforced: self.policy.clone(),
-            shadow: Vec::new(),
+            ..PolicyFiles::default()
         }
         .load()?;
         let moment = |text: &Option<String>| text.as_deref().map(clock::parse_moment).transpose();

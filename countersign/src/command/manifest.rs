@@ -10,12 +10,14 @@ use crate::input;
 use crate::output::{self, Format};
 
 mod init;
-mod publishers;
 mod show;
 mod sign;
 mod signing_key;
+mod trust;
 mod validate;
 mod verify;
+
+pub(crate) use trust::Trust;
 
 /// Manifests.
 #[derive(Subcommand)]

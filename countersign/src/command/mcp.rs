@@ -7,7 +7,8 @@ use crate::exit::Exit;
 
 mod guard;
 mod host;
-mod policies;
+mod observed;
+mod reload;
 mod rules;
 mod serve;
 mod wrap;

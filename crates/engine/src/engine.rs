@@ -25,6 +25,8 @@ pub struct Engine {
     store: Store,
     pub(crate) clock: Box<dyn Clock>,
     policies: RwLock<Arc<Policies>>,
+    /// Held by whoever works out other policies.
+    revising: Mutex<()>,
     pub(crate) sessions: Sessions,
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
@@ -40,6 +42,7 @@ impl Engine {
             store,
             clock: Box::new(clock),
             policies: RwLock::new(Arc::new(policies)),
+            revising: Mutex::default(),
             sessions: Sessions::default(),
             times: ApprovalTimes::default(),
             latest: Mutex::new(None),
@@ -66,18 +69,35 @@ impl Engine {
     }
 
     /// Reads the policies again and puts them in force, between two decisions. If anything is wrong
-    /// with them, those that are in force stay. Tells whether anything changed.
+    /// with them, those that are in force stay. Where no file is named for it, so does the manifest.
+    /// Tells whether anything changed.
     pub fn reload(&self, files: &PolicyFiles) -> Result<bool, PolicyFilesError> {
-        let policies = files.load()?;
-        let changed = policies.digest() != self.policies().digest();
+        self.revise(|current| files.load_beside(current.capability().manifest()))
+    }
+
+    /// Puts policies in force that follow from those that are, between two decisions; nobody else
+    /// changes them meanwhile. Tells whether anything changed.
+    pub fn revise<E>(
+        &self,
+        revised: impl FnOnce(&Policies) -> Result<Policies, E>,
+    ) -> Result<bool, E> {
+        let _revising = lock(&self.revising);
+        let current = self.policies();
+        let policies = revised(&current)?;
+        let changed = policies.digest() != current.digest();
         if changed {
-            self.replace_policies(policies);
+            self.put(policies);
         }
         Ok(changed)
     }
 
     /// Puts other policies in force, between two decisions.
     pub fn replace_policies(&self, policies: Policies) {
+        let _revising = lock(&self.revising);
+        self.put(policies);
+    }
+
+    fn put(&self, policies: Policies) {
         *self
             .policies
             .write()

@@ -5,10 +5,17 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use countersign_policy::capability::Capability;
+use countersign_policy::manifest::signature::{
+    Publishers, PublishersError, SignatureError, TrustMode,
+};
 use countersign_policy::manifest::{Manifest, ManifestError};
 use countersign_policy::rego::testing::outline;
 use countersign_policy::rego::{BundleError, Source};
 use countersign_policy::{LoadError, Policies, PolicySources};
+
+mod stamp;
+
+pub use stamp::Stamp;
 
 /// Where the policies stand. A folder stands for the `*.rego` files in it and below it, as far as it
 /// is not hidden; `*_test.rego` are their tests, and a file of the package `countersign.capability` takes the place of the built-in rules.
@@ -20,6 +27,12 @@ pub struct PolicyFiles {
     pub enforced: Vec<PathBuf>,
     /// Policies whose verdicts are recorded only.
     pub shadow: Vec<PathBuf>,
+    /// What is asked of the origin of the manifest.
+    pub trust: TrustMode,
+    /// The list of publishers whose manifests are accepted.
+    pub publishers: Option<PathBuf>,
+    /// Whether everything is allowed, and what would have been said is recorded only.
+    pub observing: bool,
 }
 
 /// Why policies are not put in force.
@@ -41,6 +54,25 @@ pub enum PolicyFilesError {
         /// Why.
         error: ManifestError,
     },
+    /// The list of publishers cannot be read.
+    #[error("`{}`: {error}", path.display())]
+    Publishers {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: PublishersError,
+    },
+    /// It is not proven that the manifest comes from an accepted publisher.
+    #[error("`{}` is not trusted: {error}", path.display())]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: SignatureError,
+    },
+    /// There is no manifest whose origin could be asked for.
+    #[error("there is no manifest, so nobody has signed one")]
+    NoManifest,
     /// There is nothing to put in force.
     #[error("`{}` holds no policy (`*.rego`)", path.display())]
     Nothing {
@@ -65,7 +97,15 @@ pub enum PolicyFilesError {
 impl PolicyFiles {
     /// Reads everything, compiles it and runs the tests.
     pub fn load(&self) -> Result<Policies, PolicyFilesError> {
-        let manifest = self.manifest.as_deref().map(manifest).transpose()?;
+        self.load_beside(None)
+    }
+
+    /// The same; where no file is named for it, the manifest is this one.
+    pub(crate) fn load_beside(
+        &self,
+        given: Option<&Manifest>,
+    ) -> Result<Policies, PolicyFilesError> {
+        let manifest = self.manifest()?.or_else(|| given.cloned());
         let mut sources = PolicySources::default();
         for source in sort(&self.enforced, &mut sources.tests)? {
             match (is_rules(&source), sources.rules.take()) {
@@ -84,7 +124,30 @@ impl PolicyFiles {
         }
         sources.shadow = sort(&self.shadow, &mut sources.tests)?;
         let capability = |rules| capability(rules, manifest);
-        Ok(Policies::load(&sources, capability)?)
+        let policies = Policies::load(&sources, capability)?;
+        Ok(match self.observing {
+            true => policies.observing(),
+            false => policies,
+        })
+    }
+
+    fn manifest(&self) -> Result<Option<Manifest>, PolicyFilesError> {
+        let Some(path) = &self.manifest else {
+            // FAIL-CLOSED: whoever asks for a signature does not mean "or no manifest".
+            return match self.trust {
+                TrustMode::Prod => Err(PolicyFilesError::NoManifest),
+                TrustMode::Dev => Ok(None),
+            };
+        };
+        let manifest = manifest(path)?;
+        let publishers = self.publishers.as_deref().map(publishers).transpose()?;
+        manifest
+            .accept(self.trust, &publishers.unwrap_or_default())
+            .map_err(|error| PolicyFilesError::Untrusted {
+                path: path.clone(),
+                error,
+            })?;
+        Ok(Some(manifest))
     }
 }
 
@@ -131,10 +194,25 @@ fn manifest(path: &Path) -> Result<Manifest, PolicyFilesError> {
     })
 }
 
+fn publishers(path: &Path) -> Result<Publishers, PolicyFilesError> {
+    let text = bytes(path)?;
+    String::from_utf8_lossy(&text)
+        .parse()
+        .map_err(|error| PolicyFilesError::Publishers {
+            path: path.to_owned(),
+            error,
+        })
+}
+
 /// A file, or the policies in a folder and below it in the order of their names.
 fn read(path: &Path) -> Result<Vec<Source>, PolicyFilesError> {
+    list(path)?.iter().map(|file| source(file)).collect()
+}
+
+/// The files that [`read`] reads.
+fn list(path: &Path) -> Result<Vec<PathBuf>, PolicyFilesError> {
     if !path.is_dir() {
-        return Ok(vec![source(path)?]);
+        return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
     let mut folders = vec![path.to_owned()];
@@ -156,7 +234,7 @@ fn read(path: &Path) -> Result<Vec<Source>, PolicyFilesError> {
         }
     }
     files.sort_unstable();
-    files.iter().map(|file| source(file)).collect()
+    Ok(files)
 }
 
 fn source(path: &Path) -> Result<Source, PolicyFilesError> {

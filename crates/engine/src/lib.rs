@@ -59,7 +59,7 @@ pub use clock::{Clock, ClockError, SystemClock};
 pub use countersign_approval::ApprovalId;
 pub use desk::Desk;
 pub use engine::Engine;
-pub use files::{PolicyFiles, PolicyFilesError};
+pub use files::{PolicyFiles, PolicyFilesError, Stamp};
 pub use lease::{LeaseMatch, NotGranted, StandingLease};
 pub use origin::Origin;
 pub use refusal::Refusal;

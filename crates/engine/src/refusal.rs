@@ -116,6 +116,9 @@ fn store_reason(error: &store::Error) -> &'static str {
         store::Error::Approval(_) => "runtime_error:approval",
         store::Error::Audit(_) => "runtime_error:audit_write_failed",
         store::Error::Damaged { .. } | store::Error::Unreadable(_) => "runtime_error:history",
+        store::Error::Full => "runtime_error:disk_full",
+        store::Error::ReadOnly(_) => "runtime_error:read_only",
+        store::Error::Busy => "runtime_error:busy",
         _ => "runtime_error:not_recorded",
     }
 }

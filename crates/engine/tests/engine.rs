@@ -411,12 +411,13 @@ fn with_rules(rules: &str) -> Policies {
         name: "rules.rego".to_owned(),
         text: rules.to_owned(),
     };
-    Policies::new(Capability::with_rules(rules, None).unwrap())
+    Policies::new(Capability::with_unseen_rules(rules, None).unwrap())
 }
 
 #[test]
 fn evaluators_that_disagree_refuse_the_action_and_leave_an_event() {
-    // Members of a text, for one tool: the interpreter fails, the machine does not notice.
+    // Members of a text, for one tool: the interpreter fails, the machine does not notice. The look at the
+    // syntax would have kept the machine out.
     let scene = Scene::with(with_rules(
         "package countersign.capability\nimport rego.v1\n\
          decision := {\"rule\": \"b\", \"decision\": \"deny\", \"reason\": \"NO\"} if bad\n\
@@ -518,7 +519,7 @@ fn only_policies_that_compile_and_pass_their_tests_take_over() {
     let files = PolicyFiles {
         manifest: Some(folder.path().join("manifest.json")),
         enforced: vec![folder.path().to_owned()],
-        shadow: Vec::new(),
+        ..PolicyFiles::default()
     };
     let reload = || {
         scene

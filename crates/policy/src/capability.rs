@@ -23,6 +23,7 @@ pub const RULES: &str = include_str!("../../../policies/capability.rego");
 /// The rules with a manifest, compiled once.
 pub struct Capability {
     bundle: Bundle,
+    rules: Source,
     manifest: Option<Manifest>,
     places: Places,
     not_admitted: Option<NotAdmitted>,
@@ -67,15 +68,38 @@ impl Capability {
     /// Other rules in the place of the built-in ones: they answer at the same name, from the same
     /// facts.
     pub fn with_rules(rules: Source, manifest: Option<Manifest>) -> Result<Self, BundleError> {
+        Self::prepare(rules, manifest, Bundle::admit_machine)
+    }
+
+    /// The same without the look at the syntax: to show what becomes of a machine that errs later.
+    #[doc(hidden)]
+    pub fn with_unseen_rules(
+        rules: Source,
+        manifest: Option<Manifest>,
+    ) -> Result<Self, BundleError> {
+        Self::prepare(rules, manifest, Bundle::try_machine)
+    }
+
+    fn prepare(
+        rules: Source,
+        manifest: Option<Manifest>,
+        admit: impl FnOnce(&mut Bundle, &[Value]) -> Result<(), NotAdmitted>,
+    ) -> Result<Self, BundleError> {
         let data = object([("manifest", index(manifest.as_ref()))]);
         let mut bundle = Bundle::compile(std::slice::from_ref(&rules), data, ENTRY)?;
-        let admission = bundle.admit_machine(&trials::inputs(manifest.as_ref()));
+        let admission = admit(&mut bundle, &trials::inputs(manifest.as_ref()));
         Ok(Self {
             bundle,
             manifest,
             places: Places::of(&rules),
+            rules,
             not_admitted: admission.err(),
         })
+    }
+
+    /// The same rules for another manifest.
+    pub fn for_manifest(&self, manifest: Option<Manifest>) -> Result<Self, BundleError> {
+        Self::with_rules(self.rules.clone(), manifest)
     }
 
     /// The same rules, by the interpreter alone.

@@ -162,10 +162,8 @@ fn classification(case: &Case<'_>, manifest: Option<&Manifest>) -> Classificatio
 
 fn view(case: &Case<'_>, call: &Call, manifest: Option<&Manifest>) -> View {
     let loops = loop_rules(manifest);
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
+    let trusted = |server: Option<&str>, tool: &str| {
+        manifest.is_some_and(|manifest| manifest.trusts_output_of(server, tool))
     };
     let terms = Terms {
         loops: &loops,

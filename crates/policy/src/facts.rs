@@ -76,12 +76,16 @@ pub struct Facts {
     pub hosts: Vec<Host>,
     /// Whether every destination could be told.
     pub hosts_clear: bool,
+    /// Why one could not.
+    pub hosts_doubt: Option<String>,
     /// Whether it runs programs.
     pub exec: bool,
     /// Which.
     pub programs: Vec<String>,
     /// Whether that could be told, and the arguments are as the manifest wants them.
     pub command_clear: bool,
+    /// Why it is not clear what would run, or which arguments are not wanted.
+    pub command_doubt: Option<String>,
     /// Paths outside the roots of the manifest, as they were given.
     pub paths_outside: Vec<String>,
     /// Labels of the session that the tool is not cleared for.
@@ -131,26 +135,29 @@ impl Facts {
     ) -> Self {
         let tool = manifest.and_then(|manifest| manifest.tool(action.tool_name));
         let places = Places::of(action.tool_name, tool);
-        let (hosts, hosts_clear) = hosts::named(action.args, &places);
-        let named = !hosts.is_empty() || !hosts_clear;
+        let (hosts, doubt_of_hosts) = hosts::named(action.args, &places);
+        let named = !hosts.is_empty() || doubt_of_hosts.is_some();
         let egress = tool.is_some_and(|tool| tool.side_effect == SideEffect::NetworkEgress);
         let network =
             is_network_tool(action.tool_name) || places.hosts_declared || (egress && named);
         let exec = is_exec_tool(action.tool_name) || places.programs_declared;
         let (side_effect, doubt) = side_effect(action.args, &places, exec, tool);
-        let (programs, command_clear) = match exec {
+        let (programs, command_doubt) = match exec {
             true => programs(action.args, &places.programs, manifest),
-            false => (Vec::new(), true),
+            false => (Vec::new(), None),
         };
+        let hosts_doubt = doubt_of_hosts.filter(|_| network);
         Self {
             tool: action.tool_name.to_owned(),
             names: names(action.tool_name),
             network,
             hosts: if network { hosts } else { Vec::new() },
-            hosts_clear: !network || hosts_clear,
+            hosts_clear: hosts_doubt.is_none(),
+            hosts_doubt,
             exec,
             programs,
-            command_clear,
+            command_clear: command_doubt.is_none(),
+            command_doubt,
             paths_outside: paths_outside(action.args, &places, surroundings, manifest),
             uncleared: clearance::uncleared(
                 tool.and_then(|tool| tool.clearance.as_deref()),
@@ -242,8 +249,12 @@ fn host_value(host: &Host) -> Value {
     ])
 }
 
-/// The programs that would run; `false` where that cannot be told or the arguments do not fit.
-fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Vec<String>, bool) {
+/// The programs that would run, and why that cannot be told or which arguments do not fit.
+fn programs(
+    args: &Json,
+    places: &[Pointer],
+    manifest: Option<&Manifest>,
+) -> (Vec<String>, Option<String>) {
     let commands = match places {
         [] => vec![Command::from_args(args)],
         places => places
@@ -256,10 +267,8 @@ fn programs(args: &Json, places: &[Pointer], manifest: Option<&Manifest>) -> (Ve
         .iter()
         .flat_map(|command| command.binaries().map(str::to_owned))
         .collect();
-    (
-        programs,
-        commands.iter().all(|command| is_clear(command, patterns)),
-    )
+    let doubt = commands.iter().find_map(|command| doubt(command, patterns));
+    (programs, doubt)
 }
 
 /// What a call can change: what the manifest says of its tool, unless that is "nothing" and the call
@@ -325,16 +334,21 @@ fn command_given(place: &Pointer, places: &[Pointer], args: &Json) -> Option<Jso
     Some(Json::Object(given))
 }
 
-fn is_clear(command: &Command, patterns: Option<&ArgPatterns>) -> bool {
-    let Command::Clear(runs) = command else {
-        return false;
+fn doubt(command: &Command, patterns: Option<&ArgPatterns>) -> Option<String> {
+    let runs = match command {
+        Command::Clear(runs) => runs,
+        Command::Unclear(why) => return Some(why.to_string()),
     };
-    let fits = |run: &Invocation, patterns: &ArgPatterns| {
+    let patterns = patterns.filter(|patterns| !patterns.is_empty())?;
+    let fits = |run: &&Invocation| {
         run.arguments()
             .is_some_and(|arguments| patterns.match_whole(&arguments.join(" ")))
     };
-    patterns
-        .is_none_or(|patterns| patterns.is_empty() || runs.iter().all(|run| fits(run, patterns)))
+    let run = runs.iter().find(|run| !fits(run))?;
+    Some(match run.arguments() {
+        Some(_) => format!("no pattern covers the arguments of `{}`", run.binary()),
+        None => format!("an expansion decides the arguments of `{}`", run.binary()),
+    })
 }
 
 fn paths_outside(

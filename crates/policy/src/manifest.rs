@@ -142,6 +142,13 @@ impl Manifest {
         matcher::declared(called, self).map(|(_, tool)| tool)
     }
 
+    /// Whether what a tool gives is trusted. SECURITY: an entry speaks of the tool of its own server,
+    /// or of one that no server offers; another server may call its tool the same.
+    pub fn trusts_output_of(&self, server: Option<&str>, called: &str) -> bool {
+        self.tool(called)
+            .is_some_and(|tool| tool.trusted_output && tool.server.as_deref() == server)
+    }
+
     /// What the manifest says about a human's approval for a call of this tool.
     pub fn approval(&self, called: &str) -> Approval {
         let mut listed = self.permissions.approval_required.iter();

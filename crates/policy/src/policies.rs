@@ -1,9 +1,12 @@
 //! The policies in force: the capability rules, and others beside them.
 
+use std::sync::Arc;
+
 use countersign_canon::{Digest, Json};
 
 use crate::capability::{Capability, Judgement};
 use crate::facts::Facts;
+use crate::manifest::Manifest;
 use crate::rego::{BundleError, Source, object, testing, to_value};
 use crate::{Decision, Verdict};
 
@@ -14,7 +17,7 @@ pub use user::{Mode, Opinion, UserPolicy};
 /// Everything that has a say about an action.
 pub struct Policies {
     capability: Capability,
-    others: Vec<UserPolicy>,
+    others: Vec<Arc<UserPolicy>>,
     digest: Digest,
     /// Whether everything is allowed, and what would have been said is recorded only.
     observing: bool,
@@ -89,7 +92,11 @@ impl Policies {
 
     /// Adds a policy.
     #[must_use = "gives the changed policies back"]
-    pub fn with(mut self, policy: UserPolicy) -> Self {
+    pub fn with(self, policy: UserPolicy) -> Self {
+        self.joined_by(Arc::new(policy))
+    }
+
+    fn joined_by(mut self, policy: Arc<UserPolicy>) -> Self {
         self.digest = Digest::of_parts(&[
             self.digest.as_bytes(),
             policy.name().as_bytes(),
@@ -99,6 +106,18 @@ impl Policies {
         ]);
         self.others.push(policy);
         self
+    }
+
+    /// The same policies for another manifest.
+    pub fn for_manifest(&self, manifest: Option<Manifest>) -> Result<Self, BundleError> {
+        let mut policies = Self::new(self.capability.for_manifest(manifest)?);
+        for policy in &self.others {
+            policies = policies.joined_by(Arc::clone(policy));
+        }
+        Ok(match self.observing {
+            true => policies.observing(),
+            false => policies,
+        })
     }
 
     /// The same policies, all of them in the shadow: every action is allowed, and what they would have
@@ -121,7 +140,7 @@ impl Policies {
     }
 
     /// The policies beside them.
-    pub fn others(&self) -> &[UserPolicy] {
+    pub fn others(&self) -> &[Arc<UserPolicy>] {
         &self.others
     }
 

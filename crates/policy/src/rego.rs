@@ -11,9 +11,11 @@
 
 mod bundle;
 mod evaluate;
+mod growth;
 mod inspect;
 mod recursion;
 pub mod testing;
+mod types;
 mod value;
 
 pub use bundle::{Bundle, BundleError, Source};

@@ -217,6 +217,17 @@ impl Verdict {
         self.message.as_deref()
     }
 
+    /// The refusal that takes the place of a transform, if these arguments have no such place.
+    pub fn unfit(&self, args: &Json) -> Option<Self> {
+        let transform = self.transform()?;
+        let fits = transform
+            .path
+            .replace(&mut args.clone(), transform.value.clone());
+        let error = fits.err()?;
+        let refused = Self::new(Decision::Deny, "runtime_error:transform_target_missing");
+        Some(refused.with_message(error.to_string()))
+    }
+
     /// The change, of a transform.
     pub fn transform(&self) -> Option<&Transform> {
         self.transform.as_ref()

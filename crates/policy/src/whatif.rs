@@ -13,7 +13,7 @@ use crate::facts::{Action, Facts, State, Surroundings};
 use crate::manifest::Manifest;
 use crate::matcher::Link;
 use crate::rego::{BundleError, Source};
-use crate::{Decision, Opinion, Policies};
+use crate::{Classification, Decision, Offered, Opinion, Policies};
 
 /// The answer, in the words of the decision API.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,14 +49,23 @@ pub fn decide(request: &Json) -> Answer {
 
 /// What the policies say about one call in one state, with their grounds. The snapshot has the
 /// members that policies see of a session; what is absent was not used.
+///
+/// A tool is of the server that offers it, if one does, as it is behind a door.
 pub fn judge(
     action: &Action<'_>,
+    offered: Option<&Offered<'_>>,
     snapshot: &Json,
     policies: &Policies,
 ) -> Result<(Judgement, Vec<Opinion>), SnapshotError> {
     let state = state(snapshot, action.sanitizer_key)?;
-    let facts = facts(action, state, policies.capability().manifest());
-    Ok(policies.judge(&facts, action.args, &|| snapshot.clone()))
+    let manifest = policies.capability().manifest();
+    let facts = classified(facts(action, state, manifest), offered, manifest);
+    let (mut judgement, opinions) = policies.judge(&facts, action.args, &|| snapshot.clone());
+    if let Some(refused) = judgement.verdict.unfit(action.args) {
+        judgement.verdict = refused;
+        judgement.constraints = None;
+    }
+    Ok((judgement, opinions))
 }
 
 impl Desk {
@@ -105,7 +114,14 @@ impl Desk {
                 state(snapshot, action.sanitizer_key).map_err(|_| INVALID_SNAPSHOT)?
             }
         };
+        let server = payload.get("server").and_then(Json::as_str);
+        let offered = server.map(|server| Offered {
+            server,
+            tool,
+            definition: Digest::of(b""),
+        });
         let facts = facts(&action, state, Some(&manifest));
+        let facts = classified(facts, offered.as_ref(), Some(&manifest));
         let capability = self.compiled(manifest).map_err(|_| INVALID_MANIFEST)?;
         Ok(capability.judge(&facts).into())
     }
@@ -178,6 +194,24 @@ impl From<Judgement> for Answer {
             constraints: judgement.constraints,
         }
     }
+}
+
+/// FAIL-CLOSED: what a manifest says of one server's tool, or of one definition, is not said of a tool
+/// that nobody offers.
+fn classified(facts: Facts, offered: Option<&Offered<'_>>, manifest: Option<&Manifest>) -> Facts {
+    let entry = manifest.and_then(|manifest| manifest.tool(&facts.tool));
+    let pinned = entry.is_some_and(|tool| tool.server.is_some() || tool.definition.is_some());
+    if offered.is_none() && !pinned {
+        return facts;
+    }
+    let tool = facts.tool.clone();
+    let nobody = Offered {
+        server: "",
+        tool: &tool,
+        definition: Digest::of(b""),
+    };
+    let offered = offered.unwrap_or(&nobody);
+    facts.classified(&Classification::of(offered, manifest))
 }
 
 fn facts(action: &Action<'_>, state: State, manifest: Option<&Manifest>) -> Facts {

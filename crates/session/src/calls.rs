@@ -76,16 +76,23 @@ impl Form for RecentCalls {
 /// come, is one of an unknown tool, which nothing trusts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OpenCalls {
-    calls: BTreeMap<Name, Call>,
+    calls: BTreeMap<Name, OpenCall>,
+}
+
+/// A call without an outcome, and the server that offers its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenCall {
+    pub(crate) call: Call,
+    pub(crate) server: Option<Name>,
 }
 
 impl OpenCalls {
     pub(crate) const MAX: usize = 128;
 
-    pub(crate) fn open(&mut self, call_id: Name, call: Call) {
-        self.calls.insert(call_id, call);
+    pub(crate) fn open(&mut self, call_id: Name, open: OpenCall) {
+        self.calls.insert(call_id, open);
         if self.calls.len() > Self::MAX {
-            let oldest = self.calls.iter().min_by_key(|(_, call)| call.seq);
+            let oldest = self.calls.iter().min_by_key(|(_, open)| open.call.seq);
             if let Some(oldest) = oldest.map(|(call_id, _)| call_id.clone()) {
                 self.calls.remove(&oldest);
             }
@@ -93,21 +100,24 @@ impl OpenCalls {
     }
 
     /// The call, which now has its outcome.
-    pub(crate) fn close(&mut self, call_id: Option<&str>) -> Option<Call> {
+    pub(crate) fn close(&mut self, call_id: Option<&str>) -> Option<OpenCall> {
         self.calls.remove(&Name::of(call_id?))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Call)> {
-        self.calls.iter()
+        self.calls
+            .iter()
+            .map(|(call_id, open)| (call_id, &open.call))
     }
 }
 
 impl Form for OpenCalls {
     fn write(&self, out: &mut Vec<u8>) {
-        write_list(self.calls.iter(), out, |(call_id, call), out| {
+        write_list(self.calls.iter(), out, |(call_id, open), out| {
             ObjectText::begin(out)
-                .member("call", call)
+                .member("call", &open.call)
                 .member("call_id", call_id)
+                .member("server", &open.server)
                 .end();
         });
     }
@@ -115,7 +125,11 @@ impl Form for OpenCalls {
     fn read(json: &Json) -> Result<Self, Malformed> {
         let open = |json: &Json| {
             let members = Members::of(json)?;
-            Ok((members.read("call_id")?, members.read("call")?))
+            let open = OpenCall {
+                call: members.read("call")?,
+                server: members.read("server")?,
+            };
+            Ok((members.read("call_id")?, open))
         };
         Ok(Self {
             calls: read_list(json, Self::MAX, open)?,

@@ -35,7 +35,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// No snapshot has more bytes, however long its session is.
-    pub const MAX_BYTES: usize = 320 << 10;
+    pub const MAX_BYTES: usize = 448 << 10;
 
     /// What was used up.
     pub fn counters(&self) -> &Counters {
@@ -53,7 +53,7 @@ impl Snapshot {
     }
 
     /// Whether untrusted content was taken in, other than the output of these tools.
-    pub fn is_tainted_for(&self, trusted_tools: &dyn Fn(&str) -> bool) -> bool {
+    pub fn is_tainted_for(&self, trusted_tools: &dyn Fn(Option<&str>, &str) -> bool) -> bool {
         self.taint.untrusted(trusted_tools).next().is_some()
     }
 
@@ -73,7 +73,7 @@ impl Snapshot {
     }
 
     /// How far the acting agent is trusted if the output of these tools is.
-    pub fn trust_for(&self, trusted_tools: &dyn Fn(&str) -> bool) -> Trust {
+    pub fn trust_for(&self, trusted_tools: &dyn Fn(Option<&str>, &str) -> bool) -> Trust {
         let Some(handoff) = self.handoff.as_ref().filter(|_| !self.closed) else {
             return self.trust;
         };
@@ -214,7 +214,7 @@ impl Snapshot {
 }
 
 /// Changes whenever the same events give other bytes.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// What a busy session needs.
 const USUAL_BYTES: usize = 8 << 10;

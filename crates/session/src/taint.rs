@@ -23,6 +23,8 @@ pub struct Source<'a> {
     pub label: Label,
     /// The tool or the memory key, if known.
     pub name: Option<&'a Name>,
+    /// The server that offers the tool, if one does.
+    pub server: Option<&'a Name>,
     /// The first event that brought content from it.
     pub first_seq: u64,
     /// How many events did.
@@ -54,27 +56,31 @@ impl Taint {
         self.sources.iter().map(|(origin, seen)| Source {
             label: origin.label,
             name: origin.name.as_ref(),
+            server: origin.server.as_ref(),
             first_seq: seen.first_seq,
             count: seen.count,
         })
     }
 
-    /// Every source but tools whose output is trusted.
+    /// Every source but tools whose output is trusted, each by its server, if one offers it, and its
+    /// name.
     pub fn untrusted(
         &self,
-        trusted_tools: &dyn Fn(&str) -> bool,
+        trusted_tools: &dyn Fn(Option<&str>, &str) -> bool,
     ) -> impl Iterator<Item = Source<'_>> {
-        self.sources()
-            .filter(move |source| !source.tool().is_some_and(trusted_tools))
+        self.sources().filter(move |source| {
+            let tool = source.tool();
+            !tool.is_some_and(|(server, name)| trusted_tools(server, name))
+        })
     }
 
     /// Takes content from a source into account; tells whether the source is a new one.
-    pub(crate) fn see(&mut self, label: Label, name: Option<Name>, seq: u64) -> bool {
-        let mut origin = Origin { label, name };
+    pub(crate) fn see(&mut self, mut origin: Origin, seq: u64) -> bool {
         if !self.sources.contains_key(&origin) && self.sources.len() >= Self::MAX_SOURCES {
             origin = Origin {
                 label: Label::Overflow,
                 name: None,
+                server: None,
             };
         }
         let seen = self.sources.entry(origin).or_insert(Seen {
@@ -87,21 +93,26 @@ impl Taint {
 }
 
 impl<'a> Source<'a> {
-    /// The tool, if the source is one whose name is known in full.
+    /// The server and the tool, if the source is a tool and both names are known in full.
     ///
     /// SECURITY: nothing else can be trusted, whatever a manifest says.
-    fn tool(&self) -> Option<&'a str> {
+    fn tool(&self) -> Option<(Option<&'a str>, &'a str)> {
+        let server = match self.server {
+            Some(server) => Some(server.verbatim()?),
+            None => None,
+        };
         match self.label {
-            Label::ToolOutput => self.name?.verbatim(),
+            Label::ToolOutput => Some((server, self.name?.verbatim()?)),
             Label::MemoryRead | Label::Overflow => None,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Origin {
-    label: Label,
-    name: Option<Name>,
+pub(crate) struct Origin {
+    pub(crate) label: Label,
+    pub(crate) name: Option<Name>,
+    pub(crate) server: Option<Name>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +129,7 @@ impl Form for Taint {
                 .member("first_seq", &seen.first_seq)
                 .member("label", &origin.label)
                 .member("name", &origin.name)
+                .member("server", &origin.server)
                 .end();
         });
     }
@@ -128,6 +140,7 @@ impl Form for Taint {
             let origin = Origin {
                 label: members.read("label")?,
                 name: members.read("name")?,
+                server: members.read("server")?,
             };
             let seen = Seen {
                 first_seq: members.read("first_seq")?,

@@ -9,8 +9,8 @@ use crate::{Call, LoopRules, LoopViolation};
 pub struct Terms<'a> {
     /// When repetition counts as a loop.
     pub loops: &'a LoopRules,
-    /// Whether the output of a tool is trusted.
-    pub trusted_tools: &'a dyn Fn(&str) -> bool,
+    /// Whether the output of a tool is trusted, by the server that offers it, if one does, and its name.
+    pub trusted_tools: &'a dyn Fn(Option<&str>, &str) -> bool,
 }
 
 /// A call that is about to be proposed.

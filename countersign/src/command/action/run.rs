@@ -16,6 +16,7 @@ use super::supervise::{Ended, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::approver::user;
+use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
@@ -67,6 +68,8 @@ pub(crate) struct Run {
     /// The manifest
     #[arg(long, value_name = "FILE")]
     manifest: PathBuf,
+    #[command(flatten)]
+    trust: Trust,
     /// A policy of your own, or a folder of them with their tests
     #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
@@ -93,7 +96,9 @@ impl Run {
         let files = PolicyFiles {
             manifest: Some(self.manifest.clone()),
             enforced: self.policy.clone(),
-            shadow: Vec::new(),
+            trust: self.trust.mode(),
+            publishers: self.trust.list(),
+            ..PolicyFiles::default()
         };
         let policies = files.load()?;
         let times = ApprovalTimes {
@@ -144,18 +149,16 @@ impl Run {
                 bytes: permit.rewritten().unwrap_or(arguments.canonical()).to_vec(),
                 permit,
             })),
+            // Nothing was decided: recording is what failed.
+            Admission::Refusal(refusal) if !refusal.is_recorded() => Err(refusal.into()),
             Admission::Refusal(refusal) => {
-                let recorded = refusal.is_recorded();
                 let message = match refusal.message() {
                     "" => String::new(),
                     message => format!(" ({message})"),
                 };
                 let line = format!("DENY ✗  {tool_name}: {}{message}", refusal.reason());
                 output::stderr(&inline(&line));
-                Ok(Allowed::Not(match recorded {
-                    true => Exit::Denied,
-                    false => Exit::Failed,
-                }))
+                Ok(Allowed::Not(Exit::Denied))
             }
             Admission::Hold(hold) => self.held(hold, patience, engine, format),
         }

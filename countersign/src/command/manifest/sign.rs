@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::Args;
 use countersign_canon::Json;
 use countersign_policy::manifest::Manifest;
-use countersign_policy::manifest::signature::{self, KeyId, SigningKey};
+use countersign_policy::manifest::signature::{self, KeyId, SigningKey, publisher_line};
 
-use super::{publishers, signing_key};
+use super::signing_key;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::folder;
@@ -123,5 +123,5 @@ fn id(key: &SigningKey) -> KeyId {
 
 fn line(key: &SigningKey, manifest: Option<&Manifest>) -> String {
     let publisher = manifest.map_or("PUBLISHER", Manifest::publisher);
-    publishers::line(publisher, &key.verifying_key())
+    publisher_line(publisher, &key.verifying_key())
 }

@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use countersign_canon::{Digest, Hash, Json, read_bounded};
-use countersign_policy::manifest::signature::{Origin, Publishers, SignatureError, TrustMode};
+use countersign_policy::manifest::signature::{Origin, Publishers, SignatureError};
 use countersign_policy::manifest::{Manifest, integrity};
 
-use super::publishers;
+use super::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::folder::{self, Extent};
@@ -34,20 +34,8 @@ pub(crate) struct Verify {
     /// The folder of its files [default: the folder of the manifest]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How much is asked of its origin
-    #[arg(long, value_enum, default_value = "dev")]
+    #[command(flatten)]
     trust: Trust,
-    /// The publishers that are accepted, one a line, as `countersign manifest sign` prints them
-    #[arg(long, value_name = "FILE")]
-    publishers: Option<String>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Trust {
-    /// Any origin will do
-    Dev,
-    /// A publisher from the list must have signed
-    Prod,
 }
 
 /// What came out.
@@ -61,15 +49,11 @@ struct Report {
 impl Verify {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let manifest = super::read(&self.file)?;
-        let publishers = self
-            .publishers
-            .as_deref()
-            .map(publishers::read)
-            .transpose()?;
+        let publishers = self.trust.publishers()?;
         let mut report = Report::default();
         report.checked.push("the manifest is valid".to_owned());
         self.check_files(&manifest, &mut report)?;
-        self.check_origin(&manifest, &publishers.unwrap_or_default(), &mut report);
+        self.check_origin(&manifest, &publishers, &mut report);
         report
             .not_checked
             .push("what the files do when they run".to_owned());
@@ -127,12 +111,8 @@ impl Verify {
     }
 
     fn check_origin(&self, manifest: &Manifest, publishers: &Publishers, report: &mut Report) {
-        let mode = match self.trust {
-            Trust::Dev => TrustMode::Dev,
-            Trust::Prod => TrustMode::Prod,
-        };
         let publisher = manifest.publisher();
-        match manifest.origin(mode, publishers) {
+        match manifest.origin(self.trust.mode(), publishers) {
             Ok(Origin::Signed(key)) => {
                 report
                     .checked

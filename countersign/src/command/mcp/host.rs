@@ -6,29 +6,20 @@ use countersign_engine::Engine;
 use countersign_mcp::stdio::Host;
 use countersign_mcp::tools::{Book, Shelf};
 
-use super::policies::{self, Recipe};
-use super::rules::Mode;
+use super::observed;
 use crate::books::Books;
+use crate::errors::{Code, Failure};
 
 /// Keeps the books, and the policies that follow from them.
 pub(super) struct Wrapper {
     books: Books,
     /// Without a manifest, what people have accepted decides which tools are held.
-    observed: Option<(Arc<Engine>, Arc<Recipe>)>,
-    mode: Mode,
+    observed: Option<Arc<Engine>>,
 }
 
 impl Wrapper {
-    pub(super) fn new(
-        books: Books,
-        observed: Option<(Arc<Engine>, Arc<Recipe>)>,
-        mode: Mode,
-    ) -> Self {
-        Self {
-            books,
-            observed,
-            mode,
-        }
+    pub(super) fn new(books: Books, observed: Option<Arc<Engine>>) -> Self {
+        Self { books, observed }
     }
 }
 
@@ -40,15 +31,17 @@ impl Host for Wrapper {
     }
 
     fn listed(&mut self, shelf: &Shelf) {
-        let Some((engine, recipe)) = &self.observed else {
+        let Some(engine) = &self.observed else {
             return;
         };
-        let policies =
-            policies::observed(shelf).and_then(|manifest| recipe.policies(Some(manifest)));
-        match policies {
-            Ok(policies) => engine.replace_policies(self.mode.of(policies)),
-            // FAIL-CLOSED: the policies in force hold every call.
-            Err(failure) => drop(failure.report()),
+        let revised = engine.revise(|current| {
+            current
+                .for_manifest(Some(observed::manifest(shelf)?))
+                .map_err(|error| Failure::new(Code::Policy, error.to_string()))
+        });
+        // FAIL-CLOSED: the policies in force hold every call.
+        if let Err(failure) = revised {
+            failure.report();
         }
     }
 }

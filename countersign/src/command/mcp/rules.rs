@@ -1,21 +1,20 @@
 //! What both doors have in common: the rules, the log, and how a session behaves.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use countersign_engine::{Engine, Origin, SystemClock};
+use countersign_engine::{Engine, Origin, PolicyFiles, SystemClock};
 use countersign_event::Scope;
 use countersign_mcp::tools::Book;
 use countersign_mcp::{FrameLimits, RefusalForm, Settings, ToolNames, Unknown};
 use countersign_policy::Policies;
-use countersign_policy::manifest::Manifest;
+use countersign_policy::manifest::Tool;
 use countersign_store::Folder;
 
-use super::policies::Recipe;
 use crate::cli::{DataFolder, Tenant};
-use crate::command::manifest;
+use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
 use crate::output;
 
@@ -27,13 +26,18 @@ pub(super) struct Rules {
     tenant: Tenant,
     /// What the agent may use
     #[arg(long, value_name = "FILE")]
-    manifest: Option<String>,
-    /// Rego that has a say beside the manifest
-    #[arg(long, value_name = "FILE")]
-    policy: Vec<String>,
+    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    trust: Trust,
+    /// A policy of your own, or a folder of them with their tests
+    #[arg(long, value_name = "FILE|DIR")]
+    policy: Vec<PathBuf>,
+    /// A policy that is recorded and does not count
+    #[arg(long, value_name = "FILE|DIR")]
+    shadow: Vec<PathBuf>,
     /// Whether calls are stopped, or only recorded with what would have stopped them
     #[arg(long, value_enum, default_value = "enforce")]
-    pub(super) mode: Mode,
+    mode: Mode,
     /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hold_wait: u64,
@@ -51,21 +55,12 @@ pub(super) struct Rules {
     pub(super) max_frame: usize,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Mode {
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
     /// What is not allowed does not reach the server
     Enforce,
     /// Everything reaches the server
     Observe,
-}
-
-impl Mode {
-    pub(super) fn of(self, policies: Policies) -> Policies {
-        match self {
-            Self::Enforce => policies,
-            Self::Observe => policies.observing(),
-        }
-    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -85,24 +80,27 @@ enum UnknownMethods {
 }
 
 impl Rules {
-    pub(super) fn manifest(&self) -> Result<Option<Manifest>, Failure> {
-        self.manifest.as_deref().map(manifest::read).transpose()
+    pub(super) fn has_manifest(&self) -> bool {
+        self.manifest.is_some()
     }
 
-    pub(super) fn recipe(&self) -> Result<Recipe, Failure> {
-        Recipe::read(&self.policy)
+    pub(super) fn files(&self) -> PolicyFiles {
+        PolicyFiles {
+            manifest: self.manifest.clone(),
+            enforced: self.policy.clone(),
+            shadow: self.shadow.clone(),
+            trust: self.trust.mode(),
+            publishers: self.trust.list(),
+            observing: self.mode == Mode::Observe,
+        }
     }
 
     pub(super) fn folder(&self) -> Result<Folder, Failure> {
         self.data.folder()
     }
 
-    pub(super) fn engine(
-        &self,
-        recipe: &Recipe,
-        manifest: Option<&Manifest>,
-    ) -> Result<Arc<Engine>, Failure> {
-        let policies = self.mode.of(recipe.policies(manifest.cloned())?);
+    pub(super) fn engine(&self) -> Result<Arc<Engine>, Failure> {
+        let policies = self.files().load()?;
         if policies.is_observing() {
             output::stderr("countersign: observing: every call reaches the server");
         }
@@ -115,11 +113,7 @@ impl Rules {
         self.tenant.scope(&format!("ses_{}", random()?))
     }
 
-    pub(super) fn settings(
-        &self,
-        server: &str,
-        manifest: Option<&Manifest>,
-    ) -> Result<Settings, Failure> {
+    pub(super) fn settings(&self, server: &str, engine: &Arc<Engine>) -> Result<Settings, Failure> {
         let mut settings = Settings::new(server, random()?);
         settings.limits.max_bytes = self.max_frame;
         settings.hold_wait = Duration::from_secs(self.hold_wait);
@@ -131,16 +125,22 @@ impl Rules {
             UnknownMethods::Refuse => Unknown::Refuse,
             UnknownMethods::Pass => Unknown::Pass,
         };
-        if let Some(manifest) = manifest.cloned() {
-            let manifest = Arc::new(manifest);
-            let declared = Arc::clone(&manifest);
-            let server = server.to_owned();
-            settings.elsewhere = ToolNames::new(move |tool| {
-                let declared = manifest.tool(tool).and_then(|tool| tool.server.as_deref());
-                declared.is_some_and(|declared| declared != server)
+        if self.has_manifest() {
+            // Asked each time: the manifest may have been reloaded.
+            let declares = |engine: &Arc<Engine>, is: fn(&Tool, &str) -> bool| {
+                let (engine, server) = (Arc::clone(engine), server.to_owned());
+                ToolNames::new(move |name| {
+                    let policies = engine.policies();
+                    let manifest = policies.capability().manifest();
+                    let tool = manifest.and_then(|manifest| manifest.tool(name));
+                    tool.is_some_and(|tool| is(tool, &server))
+                })
+            };
+            settings.elsewhere = declares(engine, |tool, server| {
+                tool.server.as_deref().is_some_and(|named| named != server)
             });
             if self.hide_undeclared {
-                settings.shown = Some(ToolNames::new(move |tool| declared.tool(tool).is_some()));
+                settings.shown = Some(declares(engine, |_, _| true));
             }
         }
         Ok(settings)
@@ -157,7 +157,8 @@ pub(super) fn origin() -> Result<Origin, Failure> {
 }
 
 /// What the manifest says about tools goes before what was seen.
-pub(super) fn pin(book: &mut Book, manifest: Option<&Manifest>) {
+pub(super) fn pin(book: &mut Book, policies: &Policies) {
+    let manifest = policies.capability().manifest();
     let tools = manifest.map(|manifest| &manifest.permissions().tools);
     for (name, tool) in tools.into_iter().flatten() {
         if let Some(digest) = tool.definition {

@@ -14,12 +14,11 @@ use countersign_mcp::http::{
 use countersign_mcp::stdio::Host;
 use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{Gate, Session};
-use countersign_policy::manifest::Manifest;
 use countersign_store::Folder;
 
 use super::guard;
 use super::host::Wrapper;
-use super::policies::Recipe;
+use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, observed, origin, pin, random};
 use super::wrap::name_of;
 use crate::books::Books;
@@ -65,13 +64,9 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let manifest = self.rules.manifest()?;
-        let recipe = Arc::new(self.rules.recipe()?);
+        let watch = Watch::new(self.rules.files());
         let folder = self.rules.folder()?;
-        let shared = match &manifest {
-            Some(manifest) => Some(self.rules.engine(&recipe, Some(manifest))?),
-            None => None,
-        };
+        let mut engines: Vec<Arc<Engine>> = Vec::new();
         let mut served: Vec<Served> = Vec::new();
         for (name, path, upstream) in self.servers()? {
             if served.iter().any(|one| one.path == path) {
@@ -79,15 +74,16 @@ impl Serve {
                 return Err(Failure::new(Code::Server, text));
             }
             // Without a manifest each server's tools decide for themselves.
-            let engine = match &shared {
-                Some(engine) => Arc::clone(engine),
-                None => self.rules.engine(&recipe, None)?,
+            let engine = match engines.first() {
+                Some(engine) if self.rules.has_manifest() => Arc::clone(engine),
+                _ => self.rules.engine()?,
             };
+            if !self.rules.has_manifest() || engines.is_empty() {
+                engines.push(Arc::clone(&engine));
+            }
             let reception = Desk {
                 server: name,
                 engine,
-                recipe: Arc::clone(&recipe),
-                manifest: manifest.clone(),
                 folder: folder.clone(),
                 rules: self.rules.clone(),
                 keeping: Arc::default(),
@@ -98,7 +94,9 @@ impl Serve {
                 reception: Arc::new(reception),
             });
         }
-        if manifest.is_none() {
+        let journal = Arc::new(Journal::of_door(&engines, self.rules.scope()?));
+        watch.start(engines, Arc::clone(&journal), Hangups::Ours)?;
+        if !self.rules.has_manifest() {
             output::stderr(&observed(folder.path()));
         }
         let shown: Vec<_> = served
@@ -114,6 +112,7 @@ impl Serve {
             }
         })
         .map_err(|error| Failure::new(Code::Listen, format!("`{listen}`: {error}")))?;
+        journal.end();
         Ok(Exit::Done)
     }
 
@@ -164,8 +163,6 @@ impl Serve {
 struct Desk {
     server: String,
     engine: Arc<Engine>,
-    recipe: Arc<Recipe>,
-    manifest: Option<Manifest>,
     folder: Folder,
     rules: Rules,
     /// Held while the book is written: sessions learn at the same time.
@@ -189,21 +186,22 @@ impl Desk {
             let _reading = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
             books.of(&self.server)?
         };
-        pin(&mut book, self.manifest.as_ref());
+        if self.rules.has_manifest() {
+            pin(&mut book, &self.engine.policies());
+        }
         let (scope, server) = (self.rules.scope()?, self.server.as_str());
         let gate = Gate::new(Arc::clone(&self.engine), scope, server, origin()?);
         about.push(("server", Json::from(server)));
         about.push(("version", Json::from(env!("CARGO_PKG_VERSION"))));
         gate.introduce(&Json::object(about))
             .map_err(|refusal| Failure::new(Code::Database, refusal.message().to_owned()))?;
-        let settings = self.rules.settings(server, self.manifest.as_ref())?;
-        let observed = self.manifest.is_none();
-        let observed = observed.then(|| (Arc::clone(&self.engine), Arc::clone(&self.recipe)));
+        let settings = self.rules.settings(server, &self.engine)?;
+        let observed = (!self.rules.has_manifest()).then(|| Arc::clone(&self.engine));
         Ok(Opened {
             gate,
             session: Session::new(settings, Shelf::new(book, others)),
             host: Box::new(OneAtATime {
-                wrapper: Wrapper::new(books, observed, self.rules.mode),
+                wrapper: Wrapper::new(books, observed),
                 keeping: Arc::clone(&self.keeping),
             }),
             name: random()?,

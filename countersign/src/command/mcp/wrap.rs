@@ -13,6 +13,7 @@ use countersign_mcp::{Gate, Session};
 
 use super::guard;
 use super::host::Wrapper;
+use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, origin, pin};
 use crate::books::Books;
 use crate::errors::{Code, Failure};
@@ -47,37 +48,40 @@ pub(crate) struct Wrap {
 
 impl Wrap {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let manifest = self.rules.manifest()?;
-        let recipe = self.rules.recipe()?;
         let (program, arguments) = self.split_command()?;
         let server = self
             .server
             .clone()
             .unwrap_or_else(|| name_of(&self.command));
         let folder = self.rules.folder()?;
-        let engine = self.rules.engine(&recipe, manifest.as_ref())?;
+        let watch = Watch::new(self.rules.files());
+        let engine = self.rules.engine()?;
         let books = Books::new(folder.path());
         let (mut book, others) = books.of(&server)?;
-        pin(&mut book, manifest.as_ref());
+        if self.rules.has_manifest() {
+            pin(&mut book, &engine.policies());
+        }
         let scope = self.rules.scope()?;
-        if manifest.is_none() {
+        if !self.rules.has_manifest() {
             say_what_holds(&scope, folder.path());
         }
+        let journal = Journal::of_session(engine.clone(), scope.clone());
         let gate = Gate::new(engine.clone(), scope, server.as_str(), origin()?);
         let about = self.about(&server);
         gate.introduce(&about)
             .map_err(|refusal| Failure::new(Code::Database, refusal.message().to_owned()))?;
-        let settings = self.rules.settings(&server, manifest.as_ref())?;
+        let settings = self.rules.settings(&server, &engine)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        let observed = manifest.is_none().then(|| (engine, recipe.into()));
+        let observed = (!self.rules.has_manifest()).then(|| engine.clone());
+        watch.start(vec![engine], journal.into(), Hangups::NotOurs)?;
         let door = Door {
             command,
             guard: Some(guard::command()?),
             gate,
             max_frame_bytes: self.rules.max_frame,
             session: Session::new(settings, Shelf::new(book, others)),
-            host: Box::new(Wrapper::new(books, observed, self.rules.mode)),
+            host: Box::new(Wrapper::new(books, observed)),
         };
         let ending = door.run(std::io::stdin(), std::io::stdout());
         let ending = ending.map_err(|error| {

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use countersign_canon::{Json, Object};
-use countersign_engine::PolicyFiles;
+use countersign_canon::{Digest, Json, Object};
+use countersign_engine::{PolicyFiles, PolicyFilesError};
 use countersign_policy::capability::{Capability, Judgement};
 use countersign_policy::facts::Action;
+use countersign_policy::manifest::signature::TrustMode;
 use countersign_policy::whatif::{self, Answer};
-use countersign_policy::{Decision, Opinion, Policies};
+use countersign_policy::{Decision, Offered, Opinion, Policies};
 
-use crate::command::manifest;
+use crate::command::manifest::{self, Trust};
 use crate::errors::{Code, Failure};
 use crate::input;
 
@@ -19,6 +20,8 @@ pub(super) struct Call {
     /// The manifest [default: none, so every tool is known and nothing is known about it]
     #[arg(long, value_name = "FILE")]
     manifest: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
     /// A policy of your own, or a folder of them with their tests
     #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
@@ -34,6 +37,12 @@ pub(super) struct Call {
     /// Its arguments: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-", default_value = "{}")]
     args: String,
+    /// The server that offers the tool [default: none does]
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// The digest of the tool's definition, as `countersign tools list` shows it
+    #[arg(long, value_name = "DIGEST", requires = "server")]
+    definition: Option<Digest>,
     /// The key of the sanitised text that the call carries
     #[arg(long, value_name = "KEY")]
     sanitizer_key: Option<String>,
@@ -49,13 +58,26 @@ impl Call {
             args: &args,
             sanitizer_key: self.sanitizer_key.as_deref(),
         };
-        whatif::judge(&action, &snapshot, &policies)
+        let offered = self.server.as_deref().map(|server| Offered {
+            server,
+            tool: &self.tool,
+            definition: self.definition.unwrap_or_else(|| Digest::of(b"")),
+        });
+        whatif::judge(&action, offered.as_ref(), &snapshot, &policies)
             .map_err(|error| Failure::new(Code::Snapshot, error.to_string()))
     }
 
     fn policies(&self) -> Result<Policies, Failure> {
         // Said first, because it lists every problem of a manifest.
         let manifest = self.manifest.as_deref().map(manifest::read).transpose()?;
+        let refused = |error: &dyn ToString| Failure::new(Code::Untrusted, error.to_string());
+        match (&manifest, self.trust.mode()) {
+            (Some(manifest), mode) => manifest
+                .accept(mode, &self.trust.publishers()?)
+                .map_err(|error| refused(&error))?,
+            (None, TrustMode::Prod) => return Err(refused(&PolicyFilesError::NoManifest)),
+            (None, TrustMode::Dev) => {}
+        }
         if self.policy.is_empty() && self.shadow.is_empty() {
             return Capability::new(manifest)
                 .map(Policies::new)
@@ -65,6 +87,9 @@ impl Call {
             manifest: self.manifest.as_ref().map(PathBuf::from),
             enforced: self.policy.clone(),
             shadow: self.shadow.clone(),
+            trust: self.trust.mode(),
+            publishers: self.trust.list(),
+            ..PolicyFiles::default()
         };
         Ok(files.load()?)
     }

@@ -125,10 +125,8 @@ pub(crate) fn class(judgement: &Judgement) -> Class {
 /// Content from outside that steers the agent counts most.
 pub(crate) fn trust(question: &Question<'_>) -> Trust {
     let manifest = question.policies.capability().manifest();
-    let trusted = |tool: &str| {
-        manifest
-            .and_then(|manifest| manifest.tool(tool))
-            .is_some_and(|tool| tool.trusted_output)
+    let trusted = |server: Option<&str>, tool: &str| {
+        manifest.is_some_and(|manifest| manifest.trusts_output_of(server, tool))
     };
     let snapshot = &question.hot.snapshot;
     let handed = match snapshot.trust_for(&trusted) {

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -112,7 +112,7 @@ impl Door {
     /// Opens the door at this address and keeps it open until the process is told to end. `ready` is
     /// told where the door is.
     pub fn run(self, address: SocketAddr, ready: impl FnOnce(SocketAddr)) -> io::Result<()> {
-        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let mut signals = Signals::new([SIGTERM, SIGINT])?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_io()
             .enable_time()

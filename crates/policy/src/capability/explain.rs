@@ -73,10 +73,11 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
     let state = &facts.state;
     let mut members = vec![("tool", Json::from(facts.tool.as_str()))];
     match rule {
-        "egress" => members.extend([
-            ("hosts", texts(&facts.host_names())),
-            ("hosts_clear", Json::from(facts.hosts_clear)),
-        ]),
+        "egress" => {
+            members.push(("hosts", texts(&facts.host_names())));
+            members.push(("hosts_clear", Json::from(facts.hosts_clear)));
+            members.extend(doubt(facts.hosts_doubt.as_deref()));
+        }
         "budget" => members.extend([
             ("steps", counted(state.steps, Some(budgets.max_steps))),
             (
@@ -99,18 +100,23 @@ fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
             ("sanitized", Json::from(state.sanitized)),
         ]),
         "clearance" => members.push(("uncleared", texts(&facts.uncleared))),
-        "exec" => members.extend([
-            ("programs", texts(&facts.programs)),
-            ("command_clear", Json::from(facts.command_clear)),
-        ]),
+        "exec" => {
+            members.push(("programs", texts(&facts.programs)));
+            members.push(("command_clear", Json::from(facts.command_clear)));
+            members.extend(doubt(facts.command_doubt.as_deref()));
+        }
         "path" => members.push(("paths_outside", texts(&facts.paths_outside))),
         "side-effect" => {
             members.push(("side_effect", Json::from(facts.side_effect.as_str())));
-            members.extend(facts.doubt.as_deref().map(|why| ("doubt", Json::from(why))));
+            members.extend(doubt(facts.doubt.as_deref()));
         }
         _ => {}
     }
     Json::object(members)
+}
+
+fn doubt(why: Option<&str>) -> Option<(&'static str, Json)> {
+    why.map(|why| ("doubt", Json::from(why)))
 }
 
 fn counted(count: u64, limit: Option<u64>) -> Json {
@@ -152,6 +158,9 @@ fn change(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> String {
             "raise the clearance of `{tool}` to cover {}, or start a new session",
             facts.uncleared.join(", ")
         ),
+        "exec" if !facts.command_clear && !facts.programs.is_empty() => {
+            "give arguments that permissions.exec.arg_patterns covers".to_owned()
+        }
         "exec" if !facts.command_clear => {
             "write a plain command whose programs and arguments can be told".to_owned()
         }

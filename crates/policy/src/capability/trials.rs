@@ -65,6 +65,7 @@ fn facts(
             Vec::new()
         },
         hosts_clear: !bit(2),
+        hosts_doubt: None,
         exec: bit(3),
         programs: if bit(4) {
             vec![program.to_owned()]
@@ -72,6 +73,7 @@ fn facts(
             Vec::new()
         },
         command_clear: !bit(2),
+        command_doubt: None,
         paths_outside: if bit(5) {
             vec!["/outside".to_owned()]
         } else {

@@ -5,12 +5,12 @@ use countersign_canon::Json;
 use super::places::Places;
 use crate::matcher::Host;
 
-/// The destinations that the arguments name, and whether all of them could be told.
+/// The destinations that the arguments name, and why one of them could not be told.
 ///
 /// Where nobody has declared the places, one of the usual ones could be a decoy for a tool that takes
 /// its destination elsewhere. FAIL-CLOSED: every other URL among the arguments counts too, unless it
 /// stands in what is sent.
-pub(super) fn named(args: &Json, places: &Places) -> (Vec<Host>, bool) {
+pub(super) fn named(args: &Json, places: &Places) -> (Vec<Host>, Option<String>) {
     let declared = places.hosts.iter().filter_map(|place| place.resolve(args));
     let mut given: Vec<&Json> = declared.collect();
     // They only restrict: a destination in an unusual place is none that grants anything.
@@ -18,14 +18,19 @@ pub(super) fn named(args: &Json, places: &Places) -> (Vec<Host>, bool) {
         given.extend(strays(args));
     }
     let mut hosts = Vec::new();
-    let mut clear = true;
+    let mut doubt = None;
     for given in given {
-        match given.as_str().map(Host::from_argument) {
-            Some(Ok(host)) => hosts.push(host),
-            _ => clear = false,
-        }
+        let unclear = match given.as_str().map(Host::from_argument) {
+            Some(Ok(host)) => {
+                hosts.push(host);
+                continue;
+            }
+            Some(Err(error)) => error.to_string(),
+            None => "a destination is not text".to_owned(),
+        };
+        doubt = doubt.or(Some(unclear));
     }
-    (hosts, clear)
+    (hosts, doubt)
 }
 
 /// URLs beside the usual places, and the usual names in other letters.
@@ -78,9 +83,9 @@ mod tests {
     #[track_caller]
     fn check(args: &str, expect: Option<&[&str]>) {
         let args = Json::admit(args.as_bytes(), &Limits::event()).unwrap();
-        let (hosts, clear) = named(&args, &Places::of("net.get", None));
+        let (hosts, doubt) = named(&args, &Places::of("net.get", None));
         let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-        let found = clear.then_some(hosts);
+        let found = doubt.is_none().then_some(hosts);
         let expect = expect.map(|names| names.iter().map(ToString::to_string).collect());
         assert_eq!(found, expect, "{args:?}");
     }

@@ -17,9 +17,10 @@ use super::Manifest;
 use super::quoted::Quoted;
 
 /// How much an operator asks of a manifest's origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrustMode {
     /// Any origin will do; the result says what is known of it.
+    #[default]
     Dev,
     /// A publisher from the list must have signed.
     Prod,
@@ -46,6 +47,15 @@ impl Manifest {
             (Ok(key), _) => Ok(Origin::Signed(key)),
             (Err(error), TrustMode::Dev) => Ok(Origin::Unproven(error)),
             (Err(error), TrustMode::Prod) => Err(error),
+        }
+    }
+
+    /// Whether the manifest may be put in force. Where nobody has to sign, a signature of a known
+    /// publisher that does not fit still tells that somebody has changed the manifest.
+    pub fn accept(&self, mode: TrustMode, publishers: &Publishers) -> Result<(), SignatureError> {
+        match self.origin(mode, publishers)? {
+            Origin::Unproven(SignatureError::Invalid) => Err(SignatureError::Invalid),
+            Origin::Signed(_) | Origin::Unproven(_) => Ok(()),
         }
     }
 }
@@ -99,7 +109,10 @@ fn signed_text(manifest: &Json) -> Result<Vec<u8>, SignatureError> {
 }
 
 /// The publishers whose manifests are accepted, each with its keys.
-#[derive(Clone, Debug, Default)]
+///
+/// As text, one a line: `ed25519:<public key in hex> <name>`. Blank lines and lines that start with `#`
+/// say nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publishers {
     keys: BTreeMap<String, BTreeMap<KeyId, VerifyingKey>>,
 }
@@ -116,6 +129,49 @@ impl Publishers {
         let keys = keys.ok_or_else(|| SignatureError::Publisher(publisher.to_owned()))?;
         keys.get(&id).ok_or(SignatureError::Key(id))
     }
+}
+
+impl FromStr for Publishers {
+    type Err = PublishersError;
+
+    fn from_str(text: &str) -> Result<Self, PublishersError> {
+        let mut publishers = Self::default();
+        for (text, line) in text.lines().zip(1..) {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let (name, key) = listed(text).ok_or(PublishersError { line })?;
+            publishers.allow(name, key);
+        }
+        Ok(publishers)
+    }
+}
+
+/// The line that lists a publisher.
+pub fn publisher_line(name: &str, key: &VerifyingKey) -> String {
+    let key = base16ct::lower::encode_string(key.as_bytes());
+    format!("{ALGORITHM}:{key} {name}")
+}
+
+fn listed(line: &str) -> Option<(&str, VerifyingKey)> {
+    let (key, name) = line
+        .strip_prefix(ALGORITHM)?
+        .strip_prefix(':')?
+        .split_once(' ')?;
+    let mut bytes = [0; 32];
+    let written = base16ct::lower::decode(key, &mut bytes).ok()?.len();
+    let key = VerifyingKey::from_bytes(&bytes).ok()?;
+    let name = name.trim();
+    (written == bytes.len() && !name.is_empty() && !key.is_weak()).then_some((name, key))
+}
+
+/// A line that lists no publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} lists no publisher")]
+pub struct PublishersError {
+    /// Which, from 1.
+    pub line: usize,
 }
 
 impl<P: Into<String>> FromIterator<(P, VerifyingKey)> for Publishers {

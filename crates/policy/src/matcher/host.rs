@@ -88,6 +88,9 @@ pub enum HostError {
     /// A character that old and new rules for international names read as different hosts.
     #[error("a character that clients map to different hosts; write the name in its `xn--` form")]
     Ambiguous,
+    /// An IPv4 address in another form than four decimal numbers.
+    #[error("an address that clients read differently; write it as four decimal numbers")]
+    Number,
     /// A label that is empty, too long or made of other characters than letters, digits, hyphen and
     /// underscore.
     #[error("malformed label")]

@@ -53,6 +53,14 @@ pub enum BundleError {
     /// A policy calls what a policy must not.
     #[error("policies must not call `{0}`: a verdict may depend on its input only")]
     Forbidden(String),
+    /// A policy calls something that could take all memory or all time.
+    #[error("policies may not call `{name}` like this, because it could take all memory: {why}")]
+    Unbounded {
+        /// What it calls.
+        name: String,
+        /// What is asked of such a call.
+        why: &'static str,
+    },
     /// A function calls itself, which could end the process.
     #[error("`{0}` can call itself: policies must not recurse")]
     Recursive(String),

@@ -76,6 +76,11 @@ impl Bundle {
         if let Some(construct) = self.syntax.doubtful.iter().next() {
             return Err(NotAdmitted::Doubtful(construct));
         }
+        self.try_machine(trials)
+    }
+
+    /// The same, whatever the syntax.
+    pub(crate) fn try_machine(&mut self, trials: &[Value]) -> Result<(), NotAdmitted> {
         if trials.is_empty() {
             return Err(NotAdmitted::Untried);
         }
@@ -121,6 +126,11 @@ impl Bundle {
 
     /// The answer of the bundle's rule to an input.
     pub fn evaluate(&self, input: &Value) -> Result<Value, EvalError> {
+        if self.syntax.calls.contains("walk") && !is_walkable(input, 1, &mut { MOST_STEPS }) {
+            return Err(EvalError::Failed(
+                "the input is too large for `walk`".to_owned(),
+            ));
+        }
         let mut evaluator = self.take();
         let answer = self.answer(&mut evaluator, input);
         self.give_back(evaluator);
@@ -209,6 +219,26 @@ impl Evaluator {
     }
 }
 
+/// `walk` gives each value with the whole way to it, all at once.
+fn is_walkable(value: &Value, depth: usize, steps: &mut usize) -> bool {
+    let Some(left) = steps.checked_sub(depth) else {
+        return false;
+    };
+    *steps = left;
+    match value {
+        Value::Array(elements) => elements
+            .iter()
+            .all(|one| is_walkable(one, depth + 1, steps)),
+        Value::Set(elements) => elements
+            .iter()
+            .all(|one| is_walkable(one, depth + 1, steps)),
+        Value::Object(members) => members
+            .iter()
+            .all(|(_, one)| is_walkable(one, depth + 1, steps)),
+        _ => true,
+    }
+}
+
 /// Two failures are the same answer, whatever their words: both refuse.
 fn same(one: &Result<Value, EvalError>, other: &Result<Value, EvalError>) -> bool {
     match (one, other) {
@@ -221,3 +251,4 @@ fn same(one: &Result<Value, EvalError>, other: &Result<Value, EvalError>) -> boo
 const SAMPLE: u64 = 256;
 const MAX_INSTRUCTIONS: usize = 1_000_000;
 const MAX_IDLE: usize = 16;
+const MOST_STEPS: usize = 2_000_000;

@@ -6,6 +6,7 @@ use countersign_canon::{Json, Limits, Numbers};
 
 use super::bundle::BundleError;
 use super::recursion::Functions;
+use super::{growth, types};
 
 /// What the syntax of a bundle shows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,10 +15,14 @@ pub(super) struct Syntax {
     pub(super) calls: BTreeSet<String>,
     /// Every part of the input that is looked at by name, as in `action.tool`.
     pub(super) inputs: BTreeSet<String>,
+    /// Everything that stands in for something else.
+    stand_ins: BTreeSet<String>,
     /// Constructs that the virtual machine is known to get wrong, or that we do not trust it with.
     pub(super) doubtful: BTreeSet<&'static str>,
     /// A function that can call itself.
     pub(super) recursive: Option<String>,
+    /// A call that could grow without a bound, and what is asked of it.
+    unbounded: Option<(String, &'static str)>,
 }
 
 /// Builtins that would make a verdict depend on something else than its input.
@@ -49,6 +54,9 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
         let rules = module.get("rules")?;
         syntax.visit(rules);
         syntax.notice_several_values(rules);
+        for rule in rules.as_array()? {
+            syntax.doubtful.extend(types::doubts(rule));
+        }
         // A package with an odd name is known by the part that is not.
         let package = path(module.get("package")?.get("refr")?).unwrap_or_default();
         functions.add(&package, rules);
@@ -62,8 +70,12 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
 impl Syntax {
     /// What no policy may do, whoever asks.
     pub(super) fn check(&self) -> Result<(), BundleError> {
-        if let Some(forbidden) = FORBIDDEN.iter().find(|name| self.calls.contains(**name)) {
+        let uses = |name: &&&str| self.calls.contains(**name) || self.stand_ins.contains(**name);
+        if let Some(forbidden) = FORBIDDEN.iter().find(uses) {
             return Err(BundleError::Forbidden((*forbidden).to_owned()));
+        }
+        if let Some((name, why)) = self.unbounded.clone() {
+            return Err(BundleError::Unbounded { name, why });
         }
         match &self.recursive {
             Some(function) => Err(BundleError::Recursive(function.clone())),
@@ -92,6 +104,7 @@ impl Syntax {
                     self.doubtful.insert("walk");
                 }
                 self.calls.extend(called);
+                self.unbounded = self.unbounded.take().or_else(|| growth::objection(value));
             }
             "RefDot" => {
                 let path = dotted(value);
@@ -109,6 +122,7 @@ impl Syntax {
             }
             "with_mods" if value.as_array().is_some_and(|mods| !mods.is_empty()) => {
                 self.doubtful.insert("with");
+                self.notice_stand_ins(value);
             }
             "Default"
                 if value
@@ -120,6 +134,18 @@ impl Syntax {
             }
             "head" => self.notice_head(value),
             _ => {}
+        }
+    }
+
+    /// SECURITY: `with f as rand.intn` makes every call of `f` one of the builtin.
+    fn notice_stand_ins(&mut self, mods: &Json) {
+        let mods = mods.as_array().unwrap_or_default().iter();
+        for name in mods.filter_map(|one| one.get("as").and_then(path)) {
+            if growth::can_grow(&name) {
+                let why = "it may not stand in for another function";
+                self.unbounded = self.unbounded.take().or(Some((name.clone(), why)));
+            }
+            self.stand_ins.insert(name);
         }
     }
 

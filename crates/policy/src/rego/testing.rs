@@ -3,6 +3,7 @@
 //! A unit test is a rule `test_…` of a test file. It passes if it is `true`; undefined, anything
 //! else and an error are failures. Tests may call no more than policies may.
 
+mod branches;
 mod cases;
 mod fault;
 mod outline;
@@ -64,21 +65,43 @@ pub fn run(
     manifest: Option<&Manifest>,
 ) -> Result<Tested, BundleError> {
     let outlines = tests.iter().map(outline).collect::<Result<Vec<_>, _>>()?;
-    let mut engine = engine(policies.iter().chain(tests))?;
-    if let Some(manifest) = manifest {
-        let data = object([("manifest", capability::index(Some(manifest)))]);
-        engine
-            .add_data(data)
-            .map_err(|error| BundleError::Data(error.to_string()))?;
+    // Said of the policies as they are written.
+    drop(engine(policies.iter().chain(tests))?);
+    let conditioned: Vec<Source> = policies.iter().map(branches::with_conditions).collect();
+    let run = |policies: &[Source]| {
+        let mut engine = engine(policies.iter().chain(tests))?;
+        if let Some(manifest) = manifest {
+            let data = object([("manifest", capability::index(Some(manifest)))]);
+            engine
+                .add_data(data)
+                .map_err(|error| BundleError::Data(error.to_string()))?;
+        }
+        let tests: Vec<Test> = outlines
+            .iter()
+            .flat_map(|outline| run_file(outline, &outlines, &mut engine))
+            .collect();
+        Ok::<_, BundleError>((tests, engine))
+    };
+    let (tests, engine) = run(&conditioned)?;
+    let mut coverage = coverage(policies, &engine)?;
+    for (at, (policy, covered)) in policies.iter().zip(&mut coverage).enumerate() {
+        for (line, without) in branches::without_defaults(policy) {
+            let others = policies.iter().enumerate();
+            let others = others.map(|(number, other)| match number == at {
+                true => without.clone(),
+                false => other.clone(),
+            });
+            let others: Vec<Source> = others.collect();
+            let missed = run(&others).is_ok_and(|(again, _)| again == tests);
+            let (to, from) = match missed {
+                true => (&mut covered.missed, &mut covered.covered),
+                false => (&mut covered.covered, &mut covered.missed),
+            };
+            from.remove(&line);
+            to.insert(line);
+        }
     }
-    let tests = outlines
-        .iter()
-        .flat_map(|outline| run_file(outline, &outlines, &mut engine))
-        .collect();
-    Ok(Tested {
-        tests,
-        coverage: coverage(policies, &engine)?,
-    })
+    Ok(Tested { tests, coverage })
 }
 
 fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, BundleError> {

@@ -94,13 +94,39 @@ fn the_machine_is_not_trusted_with_doubtful_constructs() {
         ),
         ("q if input.x\nr if q with input.x as true", "with"),
         ("r := [v | walk(input, [_, v])]", "walk"),
-        ("r if { every x in input.xs { data.known[x] } }", "every"),
+        ("r if { every x in input.names { x == \"a\" } }", "every"),
         ("r if 10 / input.n > 5", "arithmetic"),
         ("r if to_number(input.n) > 5", "a builtin that can fail"),
         (
             "r if regex.match(input.n, \"x\")",
             "a builtin that can fail",
         ),
+        (
+            "r if { some x in input.tool; x }",
+            "a search in what may be no list",
+        ),
+        (
+            "r if { some x in {\"a\": [1], \"b\": \"text\"}[input.tool]; x }",
+            "a search in what may be no list",
+        ),
+        (
+            "r if input.names[_] == 1",
+            "a variable that is searched for",
+        ),
+        (
+            "r if { some i; input.tool[i] == 1 }",
+            "a variable that is searched for",
+        ),
+        (
+            "r if count(input.tool) == 1",
+            "a count of what may be no list",
+        ),
+        ("r if input.tool > 5", "an order of what may be no numbers"),
+        (
+            "f(x) if x < 5\nr if f(input.tool)",
+            "an order of what may be no numbers",
+        ),
+        ("r if ({1} & input.tool) == {1}", "set operations"),
         (
             "r if level > 5\nlevel := 9 if input.x\nlevel := 1 if input.y",
             "a rule with several values",
@@ -111,11 +137,11 @@ fn the_machine_is_not_trusted_with_doubtful_constructs() {
         ),
     ] {
         let mut bundle = bundle(text).unwrap();
-        assert_eq!(
+        assert!(bundle.syntax.doubtful.contains(construct), "{text}");
+        assert!(matches!(
             bundle.admit_machine(&[input("{}")]),
-            Err(NotAdmitted::Doubtful(construct)),
-            "{text}"
-        );
+            Err(NotAdmitted::Doubtful(_))
+        ));
         assert_eq!(bundle.machine(), Machine::NotUsed);
     }
 }
@@ -141,7 +167,12 @@ fn a_wrong_answer_of_the_machine_refuses_and_ends_its_service() {
     // input does not show it.
     let text = "r := \"deny\" if bad\nelse := \"allow\"\nbad if { some x in input.x; x == 1 }";
     let mut bundle = bundle(text).unwrap();
-    assert_eq!(bundle.admit_machine(&[input("{}")]), Ok(()));
+    assert_eq!(
+        bundle.admit_machine(&[input("{}")]),
+        Err(NotAdmitted::Doubtful("a search in what may be no list"))
+    );
+    // Were the gate blind to it:
+    assert_eq!(bundle.try_machine(&[input("{}")]), Ok(()));
     let tricky = input(r#"{"x":"text"}"#);
     assert_eq!(bundle.evaluate(&tricky), Err(EvalError::Disagreement));
     assert_eq!(bundle.machine(), Machine::Demoted);
@@ -156,6 +187,90 @@ fn the_digest_tells_bundles_apart() {
     let one = bundle("r := 1").unwrap().digest();
     assert_eq!(one, bundle("r := 1").unwrap().digest());
     assert_ne!(one, bundle("r := 2").unwrap().digest());
+}
+
+#[test]
+fn a_builtin_that_stands_in_for_a_function_is_a_call_of_it() {
+    for (builtin, arguments) in [
+        ("rand.intn", "\"x\", 5"),
+        ("numbers.range", "1, 1000000000"),
+    ] {
+        let text = format!("f(a, b) := 1\nr := y if {{ y := f({arguments}) with f as {builtin} }}");
+        let refused = bundle(&text).err();
+        assert!(
+            matches!(
+                refused,
+                Some(BundleError::Forbidden(_) | BundleError::Unbounded { .. })
+            ),
+            "{text}: {refused:?}"
+        );
+    }
+}
+
+#[test]
+fn calls_that_could_take_all_memory_are_refused() {
+    for call in [
+        "numbers.range(1, 1000000000)",
+        "numbers.range(1, input.n)",
+        "numbers.range_step(1, 1000000, 1)",
+        "numbers.range_step(input.n, 5, 1)",
+        "sprintf(\"%1000000000d\", [1])",
+        "sprintf(\"%01000d\", [1])",
+        "sprintf(\"%.999999999f\", [1])",
+        "sprintf(input.f, [1])",
+        "bits.lsh(1, 4000000000)",
+        "bits.lsh(1, input.n)",
+        "net.cidr_expand(\"0.0.0.0/0\")",
+        "graph.reachable_paths(input.g, [\"a\"])",
+        "replace(input.a, \"\", input.b)",
+        "strings.replace_n({\"\": input.b}, input.a)",
+        "regex.replace(input.a, \"\", input.b)",
+        "concat(input.a, input.b)",
+        "product(input.n)",
+        "json.patch(input.a, input.b)",
+        "json.marshal_with_options(input.a, {\"indent\": input.b})",
+    ] {
+        let refused = bundle(&format!("r := {call}")).err();
+        assert!(
+            matches!(refused, Some(BundleError::Unbounded { .. })),
+            "{call}: {refused:?}"
+        );
+    }
+    for (call, expect) in [
+        ("count(numbers.range(-5, 5))", "11"),
+        ("count(numbers.range_step(0, 10, 5))", "3"),
+        (
+            "sprintf(\"%5d%% %s %.2f\", [1, \"a\", 0.5])",
+            "\"    1% a 0.50\"",
+        ),
+        ("bits.lsh(1, 10)", "1024"),
+        ("replace(input.t, \"e\", \"xx\")", "\"txxxt\""),
+        ("strings.replace_n({\"e\": \"a\"}, input.t)", "\"taxt\""),
+        ("concat(\", \", [\"a\", \"b\"])", "\"a, b\""),
+        ("product([2, 3])", "6"),
+    ] {
+        let answer = bundle(&format!("r := {call}"))
+            .unwrap()
+            .evaluate(&input(r#"{"t":"text"}"#))
+            .unwrap();
+        assert_eq!(answer.to_json_str().unwrap(), expect, "{call}");
+    }
+}
+
+#[test]
+fn an_input_that_is_too_large_to_be_walked_is_refused() {
+    let bundle = bundle("r := count([1 | walk(input, [_, 1])])").unwrap();
+    assert_eq!(bundle.evaluate(&input("[[1]]")), Ok(Value::from(1_u64)));
+    let deep = format!(
+        "{}{}1{}",
+        "[".repeat(60),
+        "1,".repeat(60_000),
+        "]".repeat(60)
+    );
+    assert!(matches!(
+        bundle.evaluate(&input(&deep)),
+        Err(EvalError::Failed(_))
+    ));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use countersign_canon::{Error, Hash, Json};
 use countersign_event::{EventType, Payload, payload};
 
 use super::Snapshot;
+use crate::calls::OpenCall;
 use crate::progress::Outcome;
+use crate::taint::Origin;
 use crate::{Call, Fact, FactError, Handoff, Label, Name, Trust};
 
 /// The declared members of a payload; none if it is not an object.
@@ -41,6 +43,7 @@ impl Snapshot {
             EventType::ToolCallProposed => self.propose(seq, members!(fact, ToolCallProposed))?,
             EventType::ToolCallDenied => self.deny(seq, members!(fact, ToolCallDenied)),
             EventType::ToolResult => self.answer(seq, members!(fact, ToolResult))?,
+            EventType::ErrorRaised => self.fail(seq, members!(fact, ErrorRaised))?,
             EventType::PolicyDecision => self.decide(members!(fact, PolicyDecision)),
             EventType::MemoryRead => self.recall(seq, members!(fact, MemoryRead)),
             EventType::HandoffRequested => self.hand_over(seq, members!(fact, HandoffRequested)),
@@ -52,8 +55,7 @@ impl Snapshot {
             | EventType::ApprovalRequested
             | EventType::ApprovalDecided
             | EventType::MemoryWrite
-            | EventType::CheckpointCreated
-            | EventType::ErrorRaised => {}
+            | EventType::CheckpointCreated => {}
         }
         self.counters.count_event(fact.ts_unix_ms);
         Ok(())
@@ -87,7 +89,8 @@ impl Snapshot {
         if let Some(call) = call {
             self.recent_calls.push(call.clone());
             if let Some(call_id) = call_id {
-                self.open_calls.open(call_id, call);
+                let server = Name::of_option(proposed.server.as_deref());
+                self.open_calls.open(call_id, OpenCall { call, server });
             }
         }
         Ok(())
@@ -101,7 +104,7 @@ impl Snapshot {
             .map(|code| Hash::of(code.as_bytes()));
         self.last.policy_outcome = Some(Name::of(DENY));
         self.progress
-            .tool_finished(seq, call, reason.map(Outcome::Denied));
+            .tool_finished(seq, call.map(|open| open.call), reason.map(Outcome::Denied));
     }
 
     fn answer(&mut self, seq: u64, result: &payload::ToolResult) -> Result<(), FactError> {
@@ -109,7 +112,7 @@ impl Snapshot {
         let call = self.open_calls.close(result.call_id.as_deref());
         let is_error = result.is_error.unwrap_or(false);
 
-        self.take_in(Label::ToolOutput, origin(call.as_ref(), result), seq);
+        self.take_in(origin(call.as_ref(), result.tool_name.as_deref()), seq);
         if self
             .labels
             .add(result.result_labels.as_deref().unwrap_or_default())
@@ -122,7 +125,24 @@ impl Snapshot {
         } else {
             Outcome::Content
         };
+        let call = call.map(|open| open.call);
         self.progress.tool_finished(seq, call, content.map(outcome));
+        Ok(())
+    }
+
+    /// A call that has no result. What went wrong is told in words that the tool may have chosen.
+    fn fail(&mut self, seq: u64, error: &payload::ErrorRaised) -> Result<(), FactError> {
+        let message = digest(error.message.as_ref())?;
+        // One that concerns no call came from nobody but the recorder.
+        if error.call_id.is_none() {
+            return Ok(());
+        }
+        let call = self.open_calls.close(error.call_id.as_deref());
+        self.take_in(origin(call.as_ref(), None), seq);
+        self.last.tool_was_error = true;
+        let call = call.map(|open| open.call);
+        self.progress
+            .tool_finished(seq, call, message.map(Outcome::Error));
         Ok(())
     }
 
@@ -131,12 +151,16 @@ impl Snapshot {
     }
 
     fn recall(&mut self, seq: u64, read: &payload::MemoryRead) {
-        let key = Name::of_option(read.memory_key.as_deref());
-        self.take_in(Label::MemoryRead, key, seq);
+        let origin = Origin {
+            label: Label::MemoryRead,
+            name: Name::of_option(read.memory_key.as_deref()),
+            server: None,
+        };
+        self.take_in(origin, seq);
     }
 
-    fn take_in(&mut self, label: Label, name: Option<Name>, seq: u64) {
-        if self.taint.see(label, name, seq) {
+    fn take_in(&mut self, origin: Origin, seq: u64) {
+        if self.taint.see(origin, seq) {
             self.progress.changed(seq);
         }
     }
@@ -188,13 +212,14 @@ impl Snapshot {
 ///
 /// SECURITY: a result does not choose the tool it is trusted as. It is the tool that was proposed
 /// under its call id, and unknown if there is none or if the result names another.
-fn origin(call: Option<&Call>, result: &payload::ToolResult) -> Option<Name> {
-    let proposed = &call?.tool_name;
-    let agrees = result
-        .tool_name
-        .as_ref()
-        .is_none_or(|named| Name::of(named) == *proposed);
-    agrees.then(|| proposed.clone())
+fn origin(open: Option<&OpenCall>, named: Option<&str>) -> Origin {
+    let agrees = |open: &&OpenCall| named.is_none_or(|name| Name::of(name) == open.call.tool_name);
+    let open = open.filter(agrees);
+    Origin {
+        label: Label::ToolOutput,
+        name: open.map(|open| open.call.tool_name.clone()),
+        server: open.and_then(|open| open.server.clone()),
+    }
 }
 
 fn digest(content: Option<&Json>) -> Result<Option<Hash>, Error> {

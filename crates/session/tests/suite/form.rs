@@ -39,8 +39,8 @@ fn other_spellings_are_refused() {
     check("\"steps_consumed\":2", "\"steps_consumed\":2.0", NOT_EXACT);
     check("\"events\":7", "\"events\":7e0", NOT_EXACT);
     check("\"name\":\"k\"", "\"name\":\"\\u006b\"", NOT_EXACT);
-    check("\"version\":2", "\"version\":3", NOT_EXACT);
-    check("\"version\":2", "\"version\":2,\"zzz\":0", NOT_EXACT);
+    check("\"version\":3", "\"version\":2", NOT_EXACT);
+    check("\"version\":3", "\"version\":3,\"zzz\":0", NOT_EXACT);
     check(
         "\"active\":true",
         "\"active\":true,\"also\":null",
@@ -107,14 +107,14 @@ fn what_is_not_json_is_refused() {
     let huge = text() + &" ".repeat(Snapshot::MAX_BYTES);
     let refused = Snapshot::from_bytes(huge.as_bytes()).unwrap_err();
     assert!(
-        refused.to_string().contains("larger than 327680 bytes"),
+        refused.to_string().contains("larger than 458752 bytes"),
         "{refused}"
     );
 }
 
 #[test]
 fn the_empty_snapshot_has_these_bytes() {
-    let expect = r#"{"closed":false,"counters":{"events":0,"model_calls_consumed":0,"session_start_ms":null,"steps_consumed":0,"tool_calls_consumed":0,"wall_time_ms":0},"handoff":null,"labels":[],"last":{"model_call_id":null,"policy_outcome":null,"tool_call_id":null,"tool_name":null,"tool_was_error":false},"open_calls":[],"progress":{"changed_at":null,"model":null,"tool":null},"recent_calls":[],"sanitized_keys":[],"taint":[],"trust":"full","version":2}"#;
+    let expect = r#"{"closed":false,"counters":{"events":0,"model_calls_consumed":0,"session_start_ms":null,"steps_consumed":0,"tool_calls_consumed":0,"wall_time_ms":0},"handoff":null,"labels":[],"last":{"model_call_id":null,"policy_outcome":null,"tool_call_id":null,"tool_name":null,"tool_was_error":false},"open_calls":[],"progress":{"changed_at":null,"model":null,"tool":null},"recent_calls":[],"sanitized_keys":[],"taint":[],"trust":"full","version":3}"#;
     assert_eq!(
         String::from_utf8(Snapshot::default().to_bytes()).unwrap(),
         expect

@@ -61,7 +61,7 @@ fn asking_about_the_next_call_foretells_what_is_found_once_it_is_made() {
 
                 let terms = Terms {
                     loops: &rules,
-                    trusted_tools: &|_| false,
+                    trusted_tools: &|_, _| false,
                 };
                 let next = Next {
                     call,
@@ -99,10 +99,10 @@ fn counters_only_grow_and_trust_only_shrinks() {
             assert!(new.steps_consumed() >= old.steps_consumed());
             assert!(new.steps_consumed() <= old.steps_consumed() + 1);
             assert!(after.trust() <= before.trust());
-            assert!(after.trust_for(&|_| false) == after.trust());
-            assert!(after.trust_for(&|_| true) >= after.trust());
+            assert!(after.trust_for(&|_, _| false) == after.trust());
+            assert!(after.trust_for(&|_, _| true) >= after.trust());
             assert!(after.is_tainted() || !before.is_tainted() || after.is_closed());
-            assert_eq!(after.is_tainted_for(&|_| false), after.is_tainted());
+            assert_eq!(after.is_tainted_for(&|_, _| false), after.is_tainted());
             before = after;
         }
     }
@@ -122,12 +122,15 @@ fn no_session_has_a_snapshot_over_the_limit() {
     let long = |kind: &str, at: usize| format!("{kind}{at:0>5}{}", "\\\"".repeat(122));
     let mut events = Vec::new();
     for at in 0..400 {
-        let [tool, id, key] = ["t", "i", "k"].map(|kind| long(kind, at));
+        let [tool, id, key, server] = ["t", "i", "k", "s"].map(|kind| long(kind, at));
         let mut add = |event_type, text: &str| {
             events.push(Event::new((1 << 53) - 1, event_type, text));
         };
-        let proposed = format!(r#"{{"tool_name":"{tool}","call_id":"{id}"}}"#);
+        let proposed = format!(r#"{{"tool_name":"{tool}","call_id":"{id}","server":"{server}"}}"#);
         add(EventType::ToolCallProposed, &proposed);
+        if at < 200 {
+            add(EventType::ToolResult, &format!(r#"{{"call_id":"{id}"}}"#));
+        }
         add(EventType::SanitizedText, &format!(r#"{{"key":"{key}"}}"#));
         add(
             EventType::MemoryRead,
@@ -136,7 +139,7 @@ fn no_session_has_a_snapshot_over_the_limit() {
     }
     let snapshot = fold_events(&events);
     let bytes = snapshot.to_bytes();
-    assert!(bytes.len() > 225 << 10, "{} bytes", bytes.len());
+    assert!(bytes.len() > 275 << 10, "{} bytes", bytes.len());
     assert!(
         bytes.len() < Snapshot::MAX_BYTES - (32 << 10),
         "{} bytes",
@@ -180,9 +183,13 @@ fn event(at: usize, random: &mut Random) -> Event {
         .map_or(format!("t{}", n(400)), |tool| tool.to_string());
     let (a, b, c) = (n(12), n(2), n(3));
     let (event_type, text) = match random.below(20) {
-        0..5 => (
+        0..4 => (
             "TOOL_CALL_PROPOSED",
             format!(r#"{{"call_id":"c{a}","tool_name":"{tool}","args":{{"x":{b}}}}}"#),
+        ),
+        4 => (
+            "TOOL_CALL_PROPOSED",
+            format!(r#"{{"call_id":"c{a}","tool_name":"{tool}","server":"s{b}","args":{c}}}"#),
         ),
         5..8 => (
             "TOOL_RESULT",
@@ -212,6 +219,10 @@ fn event(at: usize, random: &mut Random) -> Event {
         ),
         15 => ("HANDOFF_COMPLETED", format!(r#"{{"context_id":"h{c}"}}"#)),
         16 => ("POLICY_DECISION", format!(r#"{{"outcome":"o{c}"}}"#)),
+        17 if b == 0 => (
+            "ERROR_RAISED",
+            format!(r#"{{"call_id":"c{a}","message":"e{c}"}}"#),
+        ),
         17 => ("TOOL_CALL_PROPOSED", format!("[{a}]")),
         18 => (
             "TOOL_CALL_PROPOSED",

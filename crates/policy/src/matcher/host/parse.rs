@@ -1,6 +1,6 @@
 //! Reading a host out of an argument.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Form, Host, HostError};
 
@@ -95,7 +95,28 @@ fn name_or_address(text: &str) -> Result<Host, HostError> {
     if text.contains(DEVIATIONS) {
         return Err(HostError::Ambiguous);
     }
-    normal(url::Host::parse(text).map_err(|_| HostError::Malformed)?)
+    let host = url::Host::parse(text).map_err(|_| HostError::Malformed)?;
+    match &host {
+        url::Host::Domain(name) if !text.is_ascii() && !is_spelt(name, text) => {
+            Err(HostError::Ambiguous)
+        }
+        url::Host::Ipv4(address) if !is_dotted(*address, text) => Err(HostError::Number),
+        _ => normal(host),
+    }
+}
+
+/// SECURITY: clients map international names by different rules, or not at all. A text that is not yet
+/// what it is mapped to (characters that vanish, wide letters, other full stops) may be another host for
+/// them, so only capital letters may differ.
+fn is_spelt(name: &str, text: &str) -> bool {
+    let (shown, valid) = idna::domain_to_unicode(name);
+    valid.is_ok() && shown == text.to_lowercase()
+}
+
+/// SECURITY: `010.0.0.1` is 8.0.0.1 for some clients and 10.0.0.1 for others; short and hexadecimal forms
+/// are names for a third kind.
+fn is_dotted(address: Ipv4Addr, text: &str) -> bool {
+    text.strip_suffix('.').unwrap_or(text) == address.to_string()
 }
 
 fn normal(host: url::Host) -> Result<Host, HostError> {

@@ -18,7 +18,10 @@ impl HostPattern {
     /// Reads a pattern; scheme, port, path and any other use of `*` are refused.
     pub fn parse(text: &str) -> Result<Self, HostPatternError> {
         match text.strip_prefix("*.") {
-            Some(suffix) if !suffix.contains('*') => below(parse::plain(suffix)?),
+            Some(suffix) if !suffix.contains('*') => match parse::plain(suffix) {
+                Err(HostError::Number) => Err(HostPatternError::Wildcard),
+                suffix => below(suffix?),
+            },
             None if !text.contains('*') => Ok(Self::Exact(parse::plain(text)?)),
             _ => Err(HostPatternError::Wildcard),
         }

@@ -128,27 +128,35 @@ fn schemes() {
 }
 
 #[test]
-fn addresses_in_every_form_are_that_address() {
+fn an_address_has_one_form() {
     for text in [
         "127.0.0.1",
         "127.0.0.1.",
-        "127.1",
-        "2130706433",
-        "0x7f000001",
-        "0x7f.1",
-        "0177.0.0.1",
-        "017700000001",
-        "http://2130706433/",
-        "http://0x7f.0.0.1:8080",
+        "http://127.0.0.1:8080/",
         "[::ffff:127.0.0.1]",
         "::ffff:127.0.0.1",
         "::ffff:7f00:1",
         "[::ffff:7f00:1]:443",
         "https://[::ffff:127.0.0.1]/",
-        "１２７.0.0.1",
-        "127。0。0。1",
     ] {
         check(text, Ok("127.0.0.1"));
+    }
+    for text in [
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "0177.0.0.1",
+        "127.0.0.01",
+        "010.0.0.1",
+        "017700000001",
+        "http://2130706433/",
+        "http://0x7f.0.0.1:8080",
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "0",
+    ] {
+        check(text, Err(HostError::Number));
     }
     check("[::1]", Ok("::1"));
     check("::1", Ok("::1"));
@@ -168,10 +176,27 @@ fn international_names() {
     check("bücher.de", Ok("xn--bcher-kva.de"));
     check("BÜCHER.de", Ok("xn--bcher-kva.de"));
     check("xn--bcher-kva.de", Ok("xn--bcher-kva.de"));
-    check("x。com", Ok("x.com"));
-    check("x．com", Ok("x.com"));
-    check("x｡com", Ok("x.com"));
-    check("ｘ.com", Ok("x.com"));
+    check("https://BÜCHER.de.:443/", Ok("xn--bcher-kva.de"));
+    // Other full stops, wide letters, ligatures, and characters that vanish: not every client maps them.
+    for text in [
+        "x。com",
+        "x．com",
+        "x｡com",
+        "ｘ.com",
+        "oﬃce.com",
+        "x\u{200b}.com",
+        "x\u{2060}.com",
+        "x\u{feff}.com",
+        "x\u{ad}.com",
+        "x\u{fe0f}.com",
+        "x\u{34f}.com",
+        "x\u{180b}.com",
+        "https://x\u{200b}.com/",
+        "bu\u{308}cher.de",
+        "bücher\u{200b}.de",
+    ] {
+        check(text, Err(HostError::Ambiguous));
+    }
     // A Cyrillic letter is another name.
     check("аpple.com", Ok("xn--pple-43d.com"));
     // Characters that turn into separators.
@@ -276,7 +301,6 @@ fn cover() {
     check_cover("x.com.evil.com", "*.x.com", false);
     check_cover("https://evil.com#.x.com", "*.x.com", false);
     check_cover("https://evil.com/.x.com", "*.x.com", false);
-    check_cover("2130706433", "127.0.0.1", true);
     check_cover("[::ffff:127.0.0.1]", "127.0.0.1", true);
     check_cover("127.0.0.1", "::ffff:127.0.0.1", true);
     check_cover("127.0.0.2", "127.0.0.1", false);

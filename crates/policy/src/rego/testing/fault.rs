@@ -27,7 +27,7 @@ impl Fault {
                 },
             },
             BundleError::Compile(problem) => Self::in_text(problem),
-            BundleError::Forbidden(name) => {
+            BundleError::Forbidden(name) | BundleError::Unbounded { name, .. } => {
                 let (file, line) = find(name, sources).unwrap_or_default();
                 Self {
                     file,

@@ -73,6 +73,51 @@ fn a_policy_that_nothing_reaches_is_not_covered() {
 }
 
 #[test]
+fn every_branch_and_every_default_has_to_be_reached() {
+    let check = |policy: &str, test: &str, covered: &[u64], missed: &[u64]| {
+        let policy = source("p.rego", policy);
+        let tests = source("p_test.rego", test);
+        let tested = run(std::slice::from_ref(&policy), &[tests], None).unwrap();
+        assert_eq!(tested.tests[0].failure, None, "{}", policy.text);
+        let coverage = &tested.coverage[0];
+        let found = [&coverage.covered, &coverage.missed]
+            .map(|lines| lines.iter().copied().collect::<Vec<_>>());
+        assert_eq!(
+            found,
+            [covered.to_vec(), missed.to_vec()],
+            "{}",
+            policy.text
+        );
+    };
+    let small = "test_small if data.p.size == \"small\" with input.n as 1";
+    let big = "test_big if data.p.size == \"big\" with input.n as 9";
+    // The value behind `else` stands alone on its line.
+    let branches = "size := \"small\" if input.n < 3\nelse := \"big\"";
+    check(branches, small, &[3], &[4]);
+    check(branches, big, &[3, 4], &[]);
+    let commented =
+        "size := \"small\" if input.n < 3\n\nelse := lower(\"BIG\") # else := 1\nother := 1";
+    check(commented, small, &[3], &[5, 6]);
+    check(commented, big, &[3, 5], &[6]);
+    let called = "size := \"small\" if input.n < 3\nelse := {\n\"a\": \"big\",\n}.a";
+    check(called, small, &[3], &[6]);
+    let three = "size := \"small\" if input.n < 3\nelse := \"mid\" if input.n < 5\nelse := \"big\"";
+    check(three, small, &[3], &[4, 5]);
+    check(three, big, &[3, 4, 5], &[]);
+    // Of a function.
+    let function = "f(n) := \"small\" if n < 3\nelse := \"big\"\nsize := f(input.n)";
+    check(function, small, &[3, 5], &[4]);
+    check(function, big, &[3, 4, 5], &[]);
+    // A default counts when it speaks.
+    let default = "default size := \"big\"\nsize := \"small\" if {\n\tinput.n < 3\n}";
+    check(default, small, &[4, 5], &[3]);
+    check(default, big, &[3, 5], &[4]);
+    // Inside a comprehension, and the key of a set.
+    let inside = "size := concat(\"\", [x |\n\tsome x in {\"small\"}\n\tinput.n < 3\n\tlower(x)\n])\nothers contains\n\t\"x\"";
+    check(inside, small, &[3, 4, 5, 6], &[9]);
+}
+
+#[test]
 fn tests_call_no_more_than_policies() {
     let tests = source("p_test.rego", "test_now if time.now_ns() > 0");
     let error = run(&[], std::slice::from_ref(&tests), None).unwrap_err();

@@ -1,46 +1,16 @@
-//! The policies of a wrapped server.
+//! What decides where there is no manifest: what people have accepted.
 
 use countersign_canon::Json;
 use countersign_mcp::tools::Shelf;
-use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
-use countersign_policy::rego::testing::outline;
-use countersign_policy::{Policies, PolicySources};
 
-use crate::command::policy::source;
 use crate::errors::{Code, Failure};
-
-/// Policies without their manifest.
-pub(super) struct Recipe(PolicySources);
-
-impl Recipe {
-    pub(super) fn read(files: &[String]) -> Result<Self, Failure> {
-        let mut sources = PolicySources::default();
-        for file in files {
-            let source = source(file)?;
-            let found = outline(&source).map_err(|error| invalid(&error))?;
-            match found.package == CAPABILITY {
-                true => sources.rules = Some(source),
-                false => sources.enforced.push(source),
-            }
-        }
-        Ok(Self(sources))
-    }
-
-    pub(super) fn policies(&self, manifest: Option<Manifest>) -> Result<Policies, Failure> {
-        Policies::load(&self.0, |rules| match rules {
-            Some(rules) => Capability::with_rules(rules, manifest),
-            None => Capability::new(manifest),
-        })
-        .map_err(|error| invalid(&error))
-    }
-}
 
 /// A manifest from what people have accepted: what somebody said only reads may run, and about
 /// everything else nothing is known. There are no budgets, because nobody has set any.
 ///
 /// SECURITY: what the server says about its own tools does not count.
-pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
+pub(super) fn manifest(shelf: &Shelf) -> Result<Manifest, Failure> {
     let tools = shelf.definitions().map(|definition| {
         let effect = match shelf.book().reads(definition) {
             true => "read",
@@ -86,10 +56,5 @@ pub(super) fn observed(shelf: &Shelf) -> Result<Manifest, Failure> {
     Manifest::partial(&manifest).map_err(|error| Failure::new(Code::Manifest, error.to_string()))
 }
 
-fn invalid(error: &dyn ToString) -> Failure {
-    Failure::new(Code::Policy, error.to_string())
-}
-
-const CAPABILITY: &str = "data.countersign.capability";
 const UNLIMITED: u64 = 1 << 52;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
