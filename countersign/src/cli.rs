@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, backtest, canon, connect, demo, explain, keys, log, manifest, mcp,
-    policy, replay, session, tools, verify,
+    action, approval, approver, backtest, canon, connect, demo, explain, keys, lease, log,
+    manifest, mcp, policy, replay, session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -73,6 +73,9 @@ enum Command {
     /// See what is held, and decide
     #[command(subcommand)]
     Approval(approval::Approval),
+    /// Approve ahead of time what is bounded
+    #[command(subcommand)]
+    Lease(lease::Lease),
     /// Keep the list of the people who may decide
     #[command(subcommand)]
     Approver(approver::Approver),
@@ -102,6 +105,7 @@ impl Cli {
             Command::Manifest(manifest) => manifest.run(format),
             Command::Action(action) => action.run(format),
             Command::Approval(approval) => approval.run(format),
+            Command::Lease(lease) => lease.run(format),
             Command::Approver(approver) => approver.run(format),
             Command::Canon(canon) => canon.run(),
             Command::Explain(explain) => explain.run(format),

@@ -9,6 +9,7 @@ pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod keys;
+pub(crate) mod lease;
 pub(crate) mod log;
 pub(crate) mod manifest;
 pub(crate) mod mcp;

@@ -92,6 +92,7 @@ codes! {
     Terminal = "C0806", Invalid, "run it in a terminal, or use `countersign approval list` and `countersign approval approve ID --code CODE`";
     Command = "C0807", Failed, "the action was allowed and begun; what it did is for the command itself to tell";
     Hook = "C0808", Invalid, "a web-hook needs an https address (or http on this machine) and a secret of at least 32 bytes in a file";
+    Lease = "C0809", Failed, "`countersign lease list --all` shows the leases; `countersign lease preview` what one would cover";
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";

@@ -10,8 +10,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 const MANIFEST: &str = "\
 schema: countersign/manifest/v1
@@ -272,6 +273,29 @@ fn the_inbox_decides_shows_what_others_decide_and_leaves_the_terminal_as_it_was(
     terminal.expect("\u{1b}[?1049l");
     assert_eq!(terminal.end().code(), Some(0));
     assert_eq!(scene.state(&second), "DENIED");
+}
+
+#[test]
+fn whoever_ends_the_inbox_from_outside_gets_the_terminal_back() {
+    let scene = Scene::new();
+    scene.hold("deploy");
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let mut terminal = scene.terminal(&["approval", "watch"], "");
+        terminal.expect("1 held, for dana");
+        let inside = tcgetattr(&terminal.keyboard).unwrap();
+        assert!(!inside.local_modes.contains(LocalModes::ICANON));
+        let child = Pid::from_child(&terminal.child);
+        kill_process(child, signal).unwrap();
+        terminal.expect("\u{1b}[?1049l");
+        let keyboard = terminal.keyboard.try_clone().unwrap();
+        assert_eq!(terminal.end().code(), Some(code));
+        let after = tcgetattr(&keyboard).unwrap();
+        assert!(
+            after
+                .local_modes
+                .contains(LocalModes::ICANON | LocalModes::ECHO)
+        );
+    }
 }
 
 #[test]

@@ -114,6 +114,28 @@ fn files_are_short_or_say_why_not() {
 }
 
 #[test]
+fn every_test_that_acceptance_names_is_there() {
+    let page = read("docs/acceptance-approvals.md");
+    let sources: String = tracked("rs").iter().map(|file| read(file)).collect();
+    let quoted = page.split('`').skip(1).step_by(2);
+    let is_id = |name: &&str| {
+        let mut letters = name.chars();
+        letters
+            .next()
+            .is_some_and(|letter| letter.is_ascii_lowercase())
+            && letters.by_ref().take(2).all(|digit| digit.is_ascii_digit())
+            && letters.next() == Some('_')
+    };
+    let names: Vec<&str> = quoted.filter(is_id).collect();
+    assert!(names.len() > 80, "{}", names.len());
+    for name in names {
+        let beginning = name.trim_end_matches('…');
+        let found = sources.contains(&format!("fn {beginning}"));
+        assert!(found, "no test begins with `{beginning}`");
+    }
+}
+
+#[test]
 fn crate_roots_forbid_unsafe_code_and_say_what_they_do() {
     let roots = tracked("rs");
     let roots = roots

@@ -9,13 +9,19 @@ use crate::output::Format;
 mod approve;
 mod audit;
 mod card;
+pub(crate) mod confirm;
 mod deny;
 mod find;
 mod list;
 mod notify;
 mod show;
 mod sign;
+mod stats;
 mod watch;
+
+pub(crate) use card::duration;
+pub(crate) use confirm::check_code;
+pub(crate) use find::find;
 
 #[derive(Subcommand)]
 pub(crate) enum Approval {
@@ -31,6 +37,8 @@ pub(crate) enum Approval {
     Watch(watch::Watch),
     /// Tell a web-hook of new and decided requests
     Notify(notify::Notify),
+    /// Show how often people are asked, and how fast they answer
+    Stats(stats::Stats),
     /// Check the audit of approvals offline
     Audit(audit::Audit),
 }
@@ -44,6 +52,7 @@ impl Approval {
             Self::Deny(deny) => deny.run(format),
             Self::Watch(watch) => watch.run(),
             Self::Notify(notify) => notify.run(),
+            Self::Stats(stats) => stats.run(format),
             Self::Audit(audit) => audit.run(format),
         }
     }

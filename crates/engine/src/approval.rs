@@ -24,6 +24,7 @@ use crate::{Approvers, Proposal};
 mod ask;
 mod drift;
 mod edit;
+mod look;
 mod redeem;
 mod replay;
 mod retention;

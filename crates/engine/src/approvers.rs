@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use countersign_approval::{
     DenyRule, Human, KeyError, KeyId, KeyStatus, Keyring, Quorum, VerifyingKey,
@@ -18,7 +19,20 @@ pub struct Approvers {
     keys: Vec<Approver>,
     required: usize,
     deny: DenyRule,
+    ring: Ring,
 }
+
+/// The keys as signatures are checked with, once somebody asked for them. Follows from the list.
+#[derive(Debug, Clone, Default)]
+struct Ring(OnceLock<Keyring>);
+
+impl PartialEq for Ring {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Ring {}
 
 /// One key of one person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +87,7 @@ impl Default for Approvers {
             keys: Vec::new(),
             required: 1,
             deny: DenyRule::Veto,
+            ring: Ring::default(),
         }
     }
 }
@@ -88,6 +103,14 @@ impl Approvers {
                 error,
             })?,
         };
+        // The list is read at each decision and hardly ever changes; points on the curve are dear.
+        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, list)) = last.as_ref()
+            && *known == text
+        {
+            return Ok(list.clone());
+        }
+        drop(last);
         let form = |problem: String| ApproversError::Form {
             path: path.clone(),
             problem,
@@ -95,6 +118,8 @@ impl Approvers {
         let json = Json::admit(&text, &Limits::event()).map_err(|error| form(error.to_string()))?;
         let list = read(&json).ok_or_else(|| form("a member is missing or wrong".to_owned()))?;
         list.keyring()?;
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((text, list.clone()));
         Ok(list)
     }
 
@@ -142,13 +167,14 @@ impl Approvers {
     /// Adds a key of a person.
     pub fn add(&mut self, person: Human, key: &VerifyingKey) -> Result<KeyId, ApproversError> {
         let key_id = KeyId::of(key);
+        self.ring = Ring::default();
         self.keys.push(Approver {
             person,
             key_id,
             status: KeyStatus::Active,
             public: key.to_bytes(),
         });
-        if let Err(error) = self.keyring() {
+        if let Err(error) = self.build_ring() {
             self.keys.pop();
             return Err(error);
         }
@@ -157,6 +183,7 @@ impl Approvers {
 
     /// Ends the use of a key: another took its place, or somebody else may have it.
     pub fn end(&mut self, key_id: KeyId, status: KeyStatus) -> Result<(), ApproversError> {
+        self.ring = Ring::default();
         let key = self
             .keys
             .iter_mut()
@@ -182,7 +209,17 @@ impl Approvers {
     }
 
     /// The keys, for checking signatures.
-    pub fn keyring(&self) -> Result<Keyring, ApproversError> {
+    pub fn keyring(&self) -> Result<&Keyring, ApproversError> {
+        match self.ring.0.get() {
+            Some(ring) => Ok(ring),
+            None => {
+                let ring = self.build_ring()?;
+                Ok(self.ring.0.get_or_init(|| ring))
+            }
+        }
+    }
+
+    fn build_ring(&self) -> Result<Keyring, ApproversError> {
         let mut ring = Keyring::default();
         for key in &self.keys {
             ring.add(key.key_id, &key.public, key.person.clone(), key.status)?;
@@ -228,6 +265,9 @@ impl Approvers {
     }
 }
 
+/// The text that was read last, and the list that it is.
+static LAST: Mutex<Option<(Vec<u8>, Approvers)>> = Mutex::new(None);
+
 fn path(folder: &Path) -> PathBuf {
     folder.join("approvers.json")
 }
@@ -256,5 +296,6 @@ fn read(json: &Json) -> Option<Approvers> {
             .collect::<Option<_>>()?,
         required: usize::try_from(json.get("required")?.as_u64()?).ok()?,
         deny: text(json, "deny")?.parse().ok()?,
+        ring: Ring::default(),
     })
 }

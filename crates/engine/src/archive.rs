@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use countersign_policy::Policies;
 
@@ -35,8 +36,10 @@ fn write(path: &Path, policies: &Policies) -> io::Result<()> {
         ));
     };
     fs::create_dir_all(parent)?;
-    // Several processes may keep the same policies at once; each writes its own file.
-    let new = path.with_extension(format!("{}.new", std::process::id()));
+    // Several engines may keep the same policies at once; each writes a file of its own.
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let new = path.with_extension(format!("{}-{count}.new", std::process::id()));
     let mut file = fs::File::create(&new)?;
     file.write_all(&policies.to_archive().to_sorted_ascii())?;
     file.sync_all()?;

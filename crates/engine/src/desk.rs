@@ -1,14 +1,15 @@
 //! Where people decide.
 
-use countersign_approval::{ApprovalId, Human, UnixMs};
+use countersign_approval::lease::Lease;
+use countersign_approval::{ApprovalId, Human, LeaseId, UnixMs};
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
 use countersign_store::{Reader, Store};
 
 use crate::refusal::Fault;
 use crate::{
-    Approvers, ApproversError, Clock, Engine, NotChanged, NotCounted, Refusal, Standing, Tally,
-    Voted,
+    Approvers, ApproversError, Clock, Engine, LeaseMatch, NotChanged, NotCounted, NotGranted,
+    Refusal, Standing, StandingLease, Tally, Voted,
 };
 
 /// Where people decide: shows what is held, counts signed decisions, keeps the list of approvers.
@@ -54,9 +55,40 @@ impl Desk {
         self.0.why_held(standing)
     }
 
+    /// Notes in the audit that somebody was shown a request.
+    pub fn note_view(&self, standing: &Standing, who: &Human) -> Result<(), Refusal> {
+        self.0.note_view(standing, who)
+    }
+
     /// Takes a signed decision; see [`Engine::vote`].
     pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
         self.0.vote(submission)
+    }
+
+    /// Grants a lease for what people were asked about before. Its policies are those of then; each
+    /// use compares them with those in force.
+    pub fn grant_lease(&self, text: &[u8]) -> Result<LeaseId, NotGranted> {
+        self.0.grant_asked_lease(text)
+    }
+
+    /// Takes a lease back; see [`Engine::revoke_lease`].
+    pub fn revoke_lease(&self, id: LeaseId, who: &Human) -> Result<bool, Refusal> {
+        self.0.revoke_lease(id, who)
+    }
+
+    /// Every lease, oldest first, whatever became of it.
+    pub fn all_leases(&self) -> Result<Vec<StandingLease>, Refusal> {
+        self.0.all_leases()
+    }
+
+    /// One lease.
+    pub fn lease(&self, id: LeaseId) -> Result<Option<StandingLease>, Refusal> {
+        self.0.lease(id)
+    }
+
+    /// Which past requests a lease would have covered; see [`Engine::preview_lease`].
+    pub fn preview_lease(&self, lease: &Lease) -> Result<Vec<LeaseMatch>, Refusal> {
+        self.0.preview_lease(lease)
     }
 
     /// Everybody who may decide.

@@ -12,11 +12,13 @@ use countersign_approval::lease::{
 use countersign_approval::{Arguments, Human, Keyring, LeaseId, Lineage, Principal, UnixMs};
 use countersign_canon::{Digest, Json};
 use countersign_event::EventType;
-use countersign_event::payload::{ApprovalDecided, ApprovalRequested, Payload, ToolCallAllowed};
+use countersign_event::payload::{
+    ApprovalDecided, ApprovalRequested, ErrorRaised, Payload, ToolCallAllowed,
+};
 use countersign_policy::Policies;
 use countersign_store::{Change, ChangeRefused, Grant, LeaseRow, Reader};
 
-use crate::approval::{Question, class, tool, trust, work_item};
+use crate::approval::{Question, class, standing, tool, trust, work_item};
 use crate::engine::MAX_ATTEMPTS;
 use crate::refusal::Fault;
 use crate::{Engine, Proposal, Refusal};
@@ -47,6 +49,9 @@ pub enum NotGranted {
     /// It would be void at once.
     #[error("the lease is for other policies than those in force")]
     Policy,
+    /// Nobody can tell what it would cover.
+    #[error("nobody was asked about this tool in this session under these policies")]
+    NeverAsked,
     /// It would be over at once.
     #[error("the time of the lease is over")]
     Over,
@@ -103,12 +108,30 @@ impl Covered {
 }
 
 impl Engine {
-    /// Grants a lease that a person has signed. The grant is in the log of its session and in the
-    /// audit.
+    /// Grants a lease that a person has signed, for the policies in force. The grant is in the log of
+    /// its session and in the audit; so is one that was refused.
     pub fn grant_lease(&self, text: &[u8]) -> Result<LeaseId, NotGranted> {
+        let policies = self.policies();
+        self.grant(text, &|lease| check_policies(lease, &policies))
+    }
+
+    /// Grants a lease where no policies are in force: only for what people were asked about before,
+    /// under the policies of then. Each use compares them with those in force.
+    pub(crate) fn grant_asked_lease(&self, text: &[u8]) -> Result<LeaseId, NotGranted> {
+        self.grant(text, &|lease| self.check_asked(lease))
+    }
+
+    fn grant(
+        &self,
+        text: &[u8],
+        basis: &dyn Fn(&Lease) -> Result<(), NotGranted>,
+    ) -> Result<LeaseId, NotGranted> {
         let signed = SignedLease::read(text)?;
         let now = self.now()?;
-        self.check_grant(&signed, &self.policies(), now)?;
+        if let Err(refused) = self.check_grant(&signed, basis, now) {
+            self.note_refused_grant(&signed, &refused, now)?;
+            return Err(refused);
+        }
         for _ in 0..MAX_ATTEMPTS {
             match self.try_grant(&signed, text, now) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
@@ -142,25 +165,56 @@ impl Engine {
 
     /// Every lease of a tenant, oldest first, whatever became of it.
     pub fn leases(&self, tenant: &str) -> Result<Vec<StandingLease>, Refusal> {
+        let rows = self.store().reader().leases(tenant);
+        Ok(self.standing_leases(&rows.map_err(Fault::from)?)?)
+    }
+
+    /// Every lease, oldest first, whatever became of it.
+    pub fn all_leases(&self) -> Result<Vec<StandingLease>, Refusal> {
+        let rows = self.store().reader().all_leases();
+        Ok(self.standing_leases(&rows.map_err(Fault::from)?)?)
+    }
+
+    fn standing_leases(&self, rows: &[LeaseRow]) -> Result<Vec<StandingLease>, Fault> {
         let reader = self.store().reader();
-        let rows = reader.leases(tenant).map_err(Fault::from)?;
         let keys = self.lease_keys()?;
-        let standing = |row: &LeaseRow| {
+        let mut leases: Vec<StandingLease> = Vec::with_capacity(rows.len());
+        for row in rows {
             let signed = read(row, reader)?;
             let lease = signed.claims().clone();
             let ended = self.is_ended(&lease)?;
-            Ok(StandingLease {
-                status: match (row.revoked, ended, signed.verify(&keys)) {
-                    (Some(_), _, _) => LeaseStatus::Revoked,
-                    (None, true, _) => LeaseStatus::WorkEnded,
-                    (None, false, Err(_)) => LeaseStatus::KeyRetired,
-                    (None, false, Ok(_)) => LeaseStatus::Active,
-                },
-                usage: usage(row),
+            let own = match (row.revoked, ended, signed.verify(&keys)) {
+                (Some(_), _, _) => LeaseStatus::Revoked,
+                (None, true, _) => LeaseStatus::WorkEnded,
+                (None, false, Err(_)) => LeaseStatus::KeyRetired,
+                (None, false, Ok(_)) => LeaseStatus::Active,
+            };
+            // A part ends with the whole, which was granted before it.
+            let whole = leases
+                .iter()
+                .find(|it| Some(it.lease.id()) == lease.parent());
+            let status = match (own, whole) {
+                (LeaseStatus::Active, Some(whole)) => whole.status,
+                (own, _) => own,
+            };
+            let usage = usage(row);
+            leases.push(StandingLease {
                 lease,
-            })
+                status,
+                usage,
+            });
+        }
+        Ok(leases)
+    }
+
+    /// One lease.
+    pub fn lease(&self, id: LeaseId) -> Result<Option<StandingLease>, Refusal> {
+        let row = self.store().reader().lease(id).map_err(Fault::from)?;
+        let Some(row) = row else {
+            return Ok(None);
         };
-        Ok(rows.iter().map(standing).collect::<Result<_, Fault>>()?)
+        let leases = self.leases(&row.grant.tenant)?;
+        Ok(leases.into_iter().find(|it| it.lease.id() == id))
     }
 
     /// The lease that covers a held action now, if there is one.
@@ -174,10 +228,13 @@ impl Engine {
             return Ok(None);
         }
         // FAIL-CLOSED: a lease that cannot be read covers nothing.
-        let leases: Vec<(Usage, SignedLease)> = rows
+        let all: Vec<(&LeaseRow, SignedLease)> = rows
             .iter()
-            .filter_map(|row| Some((usage(row), read(row, reader).ok()?)))
+            .filter_map(|row| Some((row, read(row, reader).ok()?)))
             .collect();
+        let standing = all.iter().filter(|(row, _)| row.revoked.is_none());
+        let leases: Vec<(Usage, &SignedLease)> =
+            standing.map(|(row, lease)| (usage(row), lease)).collect();
         let proposal = question.proposal;
         let (Ok(args), Ok(work_item)) =
             (Arguments::new(proposal.args.clone()), work_item(proposal))
@@ -196,9 +253,14 @@ impl Engine {
             now: question.now,
         };
         let keys = self.lease_keys()?;
-        let covering = leases.iter().find_map(|(_, lease)| {
-            let charges = charges(lease.claims(), &leases, &keys, &call).ok()?;
-            Some((lease.claims().id(), charges))
+        // The newest first: a part is younger than the whole.
+        let covering = leases.iter().rev().find_map(|(_, lease)| {
+            let lease = lease.claims();
+            if has_part(&proposal.origin.lineage, lease, all.iter().map(|it| &it.1)) {
+                return None;
+            }
+            let charges = charges(lease, &leases, &keys, &call).ok()?;
+            Some((lease.id(), charges))
         });
         Ok(covering.map(|(lease, charges)| Covered {
             lease,
@@ -208,38 +270,74 @@ impl Engine {
     }
 
     pub(crate) fn lease_keys(&self) -> Result<Keyring, Fault> {
-        let keys = self.approver_list()?.keyring();
+        let approvers = self.approver_list()?;
+        let keys = approvers.keyring().cloned();
         keys.map_err(|error| Fault::History(error.to_string()))
     }
 
     fn check_grant(
         &self,
         signed: &SignedLease,
-        policies: &Policies,
+        basis: &dyn Fn(&Lease) -> Result<(), NotGranted>,
         now: UnixMs,
     ) -> Result<(), NotGranted> {
         let required = self.approver_list()?.required();
         let keys = self.lease_keys()?;
         let lease = signed.verify(&keys)?.lease();
         let terms = lease.terms();
-        let manifest = policies.capability().manifest();
-        let tool = manifest.and_then(|manifest| manifest.tool(&terms.tool.name));
-        if tool.is_some_and(|tool| tool.irreversible) {
-            return Err(LeaseError::Irreversible.into());
-        }
+        basis(lease)?;
         if required != 1 {
             return Err(NotGranted::Quorum(required));
         }
         if is_requester(&terms.granted_by, &terms.holder.lineage) {
             return Err(NotGranted::Requester);
         }
-        if terms.policy != policies.digest() {
-            return Err(NotGranted::Policy);
-        }
         if !now.is_before(terms.valid.expires_at) {
             return Err(NotGranted::Over);
         }
         self.check_parent(lease, &keys)
+    }
+
+    /// Whether people were asked about this tool in this session, and it can be undone.
+    fn check_asked(&self, lease: &Lease) -> Result<(), NotGranted> {
+        let (reader, terms) = (self.store().reader(), lease.terms());
+        let rows = reader.session_approvals(&terms.holder.chain);
+        let mut asked = false;
+        for row in rows.map_err(Fault::from)? {
+            let plan = standing(row, reader)?.envelope;
+            let calls = plan.plan().calls().iter();
+            for call in calls.filter(|call| call.tool == terms.tool) {
+                if call.class.irreversible {
+                    return Err(LeaseError::Irreversible.into());
+                }
+                asked |= plan.plan().policy() == terms.policy;
+            }
+        }
+        match asked {
+            true => Ok(()),
+            false => Err(NotGranted::NeverAsked),
+        }
+    }
+
+    /// Adds a refused grant to the audit and to the log. What it claims is noted, not believed.
+    fn note_refused_grant(
+        &self,
+        signed: &SignedLease,
+        refused: &NotGranted,
+        now: UnixMs,
+    ) -> Result<(), Fault> {
+        let mut entry = Entry::new(now, Outcome::LeaseRefused);
+        entry.lease = Some(signed.claims().id().to_string());
+        entry.actor = Some(signed.claims().terms().granted_by.to_string());
+        entry.key = Some(signed.key_id());
+        entry.detail = Some(refused.to_string());
+        let error = ErrorRaised {
+            code: Some(Outcome::LeaseRefused.as_str().to_owned()),
+            message: Some(Json::from(refused.to_string())),
+            ..ErrorRaised::default()
+        };
+        let event = (EventType::ErrorRaised, Payload::ErrorRaised(error));
+        self.record_apart(&event, &entry, now)
     }
 
     fn check_parent(&self, lease: &Lease, keys: &Keyring) -> Result<(), NotGranted> {
@@ -250,7 +348,9 @@ impl Engine {
         let rows = reader
             .session_leases(&lease.terms().holder.chain)
             .map_err(Fault::from)?;
-        let row = rows.iter().find(|row| row.grant.id == parent);
+        let row = rows
+            .iter()
+            .find(|row| row.grant.id == parent && row.revoked.is_none());
         let whole = read(row.ok_or(NotGranted::Parent)?, reader)?;
         let whole = whole.verify(keys).map_err(|_| NotGranted::Parent)?;
         let part = whole.lease().narrow(lease.terms().clone())?;
@@ -332,6 +432,19 @@ impl Engine {
     }
 }
 
+fn check_policies(lease: &Lease, policies: &Policies) -> Result<(), NotGranted> {
+    let terms = lease.terms();
+    let manifest = policies.capability().manifest();
+    let tool = manifest.and_then(|manifest| manifest.tool(&terms.tool.name));
+    if tool.is_some_and(|tool| tool.irreversible) {
+        return Err(LeaseError::Irreversible.into());
+    }
+    match terms.policy == policies.digest() {
+        true => Ok(()),
+        false => Err(NotGranted::Policy),
+    }
+}
+
 /// The lease that an event granted. Nobody has checked its signature yet.
 fn read(row: &LeaseRow, reader: &Reader) -> Result<SignedLease, Fault> {
     let payload = reader.open_payload(&row.event)?;
@@ -357,7 +470,7 @@ fn usage(row: &LeaseRow) -> Usage {
 /// somebody who may still decide, and who does not ask.
 fn charges(
     lease: &Lease,
-    leases: &[(Usage, SignedLease)],
+    leases: &[(Usage, &SignedLease)],
     keys: &Keyring,
     call: &Use<'_>,
 ) -> Result<Vec<Charge>, Mismatch> {
@@ -385,6 +498,21 @@ fn charges(
     }
     let root = root.ok_or(Mismatch::Parent)?;
     cover(&chain, &root, call, &ThisMachine).map_err(|refused| refused.mismatch)
+}
+
+/// Whether an agent was handed a part of this lease. Then the part is all it has, also when that is
+/// used up, over or taken back.
+fn has_part<'l>(
+    agent: &Lineage,
+    whole: &Lease,
+    mut leases: impl Iterator<Item = &'l SignedLease>,
+) -> bool {
+    leases.any(|part| {
+        let (part, holder) = (part.claims(), &part.claims().terms().holder);
+        part.parent() == Some(whole.id())
+            && holder.lineage != whole.terms().holder.lineage
+            && agent.descends_from(&holder.lineage)
+    })
 }
 
 fn is_requester(person: &Human, lineage: &Lineage) -> bool {

@@ -19,6 +19,9 @@ pub struct Origin {
     pub workspace: Workspace,
     /// How the set of tools is gated.
     pub toolset_mode: String,
+    /// What the agent says about the action. People see it apart from the plan; nobody checks it, and
+    /// nothing is bound to it.
+    pub agent_says: Option<String>,
 }
 
 impl Origin {
@@ -34,6 +37,7 @@ impl Origin {
             work_item: None,
             workspace: workspace(folder),
             toolset_mode: "require_approval".to_owned(),
+            agent_says: None,
         })
     }
 }

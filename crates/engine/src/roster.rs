@@ -55,20 +55,30 @@ impl Engine {
     }
 
     fn record_change(&self, after: &Approvers, entry: Entry, now: UnixMs) -> Result<(), Fault> {
+        let checkpoint = CheckpointCreated {
+            checkpoint_id: Some(SESSION.to_owned()),
+            snapshot_hash: Some(after.hash().to_string()),
+            ..CheckpointCreated::default()
+        };
+        let event = (
+            EventType::CheckpointCreated,
+            Payload::CheckpointCreated(checkpoint),
+        );
+        self.record_apart(&event, &entry, now)
+    }
+
+    /// Adds to the audit what belongs to no agent's session; its event is in a session of its own.
+    pub(crate) fn record_apart(
+        &self,
+        event: &(EventType, Payload),
+        entry: &Entry,
+        now: UnixMs,
+    ) -> Result<(), Fault> {
         let scope =
             Scope::new(TENANT, SESSION).map_err(|error| Fault::History(error.to_string()))?;
         for _ in 0..ATTEMPTS {
-            let checkpoint = CheckpointCreated {
-                checkpoint_id: Some(SESSION.to_owned()),
-                snapshot_hash: Some(after.hash().to_string()),
-                ..CheckpointCreated::default()
-            };
-            let event = (
-                EventType::CheckpointCreated,
-                Payload::CheckpointCreated(checkpoint),
-            );
             let change = Change::note(entry.clone(), now);
-            match self.record_events(&scope, now, vec![event], change) {
+            match self.record_events(&scope, now, vec![event.clone()], change) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
                 result => return result.map(drop),
             }

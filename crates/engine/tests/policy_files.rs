@@ -44,3 +44,28 @@ fn a_place_without_policies_is_no_reason_to_have_none() {
         "{error}"
     );
 }
+
+#[test]
+fn i05_policies_that_cannot_be_read_start_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("torn.yaml"), "schema: countersign/manifest/v1\nname: [").unwrap();
+    std::fs::write(at("other.yaml"), "tools: [pay]\n").unwrap();
+    std::fs::write(at("torn.rego"), "package p\nverdict := {").unwrap();
+    std::fs::create_dir(at("folder.yaml")).unwrap();
+    let load = |manifest: Option<&str>, enforced: Option<&str>| {
+        let files = PolicyFiles {
+            manifest: manifest.map(&at),
+            enforced: enforced.map(&at).into_iter().collect(),
+            ..PolicyFiles::default()
+        };
+        files.load().is_ok()
+    };
+    assert!(load(None, None));
+    for manifest in ["torn.yaml", "other.yaml", "folder.yaml", "gone.yaml"] {
+        assert!(!load(Some(manifest), None), "{manifest}");
+    }
+    for policy in ["torn.rego", "gone.rego"] {
+        assert!(!load(None, Some(policy)), "{policy}");
+    }
+}

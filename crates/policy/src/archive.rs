@@ -33,7 +33,11 @@ impl Policies {
     /// The policies as a document.
     pub fn to_archive(&self) -> Json {
         let manifest = self.capability().manifest();
-        let others = self.others().iter().map(|policy| archived(policy)).collect();
+        let others = self
+            .others()
+            .iter()
+            .map(|policy| archived(policy))
+            .collect();
         Json::object([
             ("schema", Json::from(SCHEMA)),
             (

@@ -28,8 +28,12 @@ pub struct Change {
 enum Kind {
     Note,
     Request(Request),
-    Vote(ApprovalId),
+    Vote {
+        id: ApprovalId,
+        after: usize,
+    },
     Resolve {
+        after: usize,
         id: ApprovalId,
         to: State,
         ends: Option<UnixMs>,
@@ -95,6 +99,9 @@ pub enum ChangeRefused {
     /// Its one use was taken, whatever its row says.
     #[error("the nonce of the approval was spent")]
     Spent,
+    /// Another vote came first: what this one leads to has to be counted again.
+    #[error("another vote came first")]
+    Outpaced,
     /// There is no such approval or lease.
     #[error("there is no such approval")]
     Unknown,
@@ -123,15 +130,17 @@ impl Change {
         Self::new(Kind::Request(request), vec![entry], now)
     }
 
-    /// A vote that decides nothing yet, or comes too late to.
-    pub fn vote(id: ApprovalId, entry: Entry, now: UnixMs) -> Self {
-        Self::new(Kind::Vote(id), vec![entry], now)
+    /// A vote that decides nothing yet, or comes too late to; `after` as many others as it was counted
+    /// with.
+    pub fn vote(id: ApprovalId, after: usize, entry: Entry, now: UnixMs) -> Self {
+        Self::new(Kind::Vote { id, after }, vec![entry], now)
     }
 
-    /// The vote that decides, and what it decides.
+    /// The vote that decides, and what it decides; `after` as many others as it was counted with.
     pub fn resolve(
         resolved: &Resolved,
         envelope: &Envelope,
+        after: usize,
         entries: Vec<Entry>,
         now: UnixMs,
     ) -> Self {
@@ -143,7 +152,13 @@ impl Change {
             Resolved::Refused(_) => (State::Denied, None),
         };
         let id = envelope.id();
-        Self::new(Kind::Resolve { id, to, ends }, entries, now)
+        let kind = Kind::Resolve {
+            id,
+            to,
+            ends,
+            after,
+        };
+        Self::new(kind, entries, now)
     }
 
     /// The one use. Takes the proof that it may be taken.
@@ -201,11 +216,19 @@ impl Change {
                 })
             }
             Kind::Request(request) => request.insert(session, seq, now, db).map(Ok),
-            Kind::Vote(id) => Ok(match state(*id, db)? {
-                Some(_) => Ok(()),
-                None => Err(ChangeRefused::Unknown),
-            }),
-            Kind::Resolve { id, to, ends } => {
+            Kind::Vote { id, after } => match state(*id, db)? {
+                Some(_) => counted(*id, *after, db),
+                None => Ok(Err(ChangeRefused::Unknown)),
+            },
+            Kind::Resolve {
+                id,
+                to,
+                ends,
+                after,
+            } => {
+                if let Err(refused) = counted(*id, *after, db)? {
+                    return Ok(Err(refused));
+                }
                 let changed = db.prepare_cached(RESOLVE)?.execute((
                     id.to_string(),
                     to.as_str(),
@@ -240,7 +263,7 @@ impl Change {
     /// What points to the event, once it has its place.
     pub(crate) fn link(&self, event: i64, db: &Connection) -> Result<(), Error> {
         match &self.kind {
-            Kind::Vote(id) | Kind::Resolve { id, .. } => {
+            Kind::Vote { id, .. } | Kind::Resolve { id, .. } => {
                 db.prepare_cached("INSERT INTO approval_votes (event, approval) VALUES (?1, ?2)")?
                     .insert((event, id.to_string()))?;
             }
@@ -324,6 +347,22 @@ pub(crate) fn prune(before: UnixMs, db: &mut Connection) -> Result<usize, Error>
     let forgotten = transaction.execute(FORGET, [before])?;
     transaction.commit()?;
     Ok(forgotten)
+}
+
+/// INVARIANT: a vote is recorded with what it leads to after exactly the votes before it, so that of
+/// several at the same time one decides.
+fn counted(
+    id: ApprovalId,
+    after: usize,
+    db: &Connection,
+) -> Result<Result<(), ChangeRefused>, Error> {
+    let votes: i64 = db
+        .prepare_cached("SELECT count(*) FROM approval_votes WHERE approval = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))?;
+    Ok(match usize::try_from(votes) == Ok(after) {
+        true => Ok(()),
+        false => Err(ChangeRefused::Outpaced),
+    })
 }
 
 fn changed_one(

@@ -9,27 +9,48 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use countersign_approval::audit::{Anchor, Entry, Head};
+use countersign_approval::audit::{Anchor, Entry, Head, SignedHead};
 use countersign_approval::{SigningKey, UnixMs};
 use countersign_canon::Hash;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{Error, Folder};
 
-/// Adds lines to the chain, inside a transaction.
-pub(crate) fn append(entries: &[Entry], db: &Connection) -> Result<(), Error> {
-    if entries.is_empty() {
-        return Ok(());
+/// The lines that one transaction adds to the chain.
+#[derive(Default)]
+pub(crate) struct Added {
+    /// Where the chain ended before, and where it ends with them.
+    ends: Option<(Head, Head)>,
+    lines: Vec<u8>,
+}
+
+impl Added {
+    /// Adds lines to the chain, inside the transaction.
+    pub(crate) fn append(&mut self, entries: &[Entry], db: &Connection) -> Result<(), Error> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (before, mut end) = match self.ends {
+            Some(ends) => ends,
+            None => {
+                let end = head(db)?;
+                (end, end)
+            }
+        };
+        for entry in entries {
+            let (line, next) = end.append(entry);
+            db.prepare_cached("INSERT INTO audit (number, line) VALUES (?1, ?2)")?
+                .insert((
+                    i64::try_from(next.count).unwrap_or(i64::MAX),
+                    String::from_utf8_lossy(&line),
+                ))?;
+            self.lines.extend_from_slice(&line);
+            self.lines.push(b'\n');
+            end = next;
+        }
+        self.ends = Some((before, end));
+        Ok(())
     }
-    let mut head = head(db)?;
-    for entry in entries {
-        let (line, next) = head.append(entry);
-        let line = String::from_utf8_lossy(&line);
-        db.prepare_cached("INSERT INTO audit (number, line) VALUES (?1, ?2)")?
-            .insert((i64::try_from(next.count).unwrap_or(i64::MAX), line))?;
-        head = next;
-    }
-    Ok(())
 }
 
 /// Where the chain ends.
@@ -65,8 +86,13 @@ impl AuditFile {
     }
 
     /// Copies the lines that the file lacks. Several processes take turns.
-    pub(crate) fn catch_up(&mut self, now: UnixMs, db: &Connection) -> Result<(), Error> {
-        self.write(now, db)
+    pub(crate) fn catch_up(
+        &mut self,
+        added: Added,
+        now: UnixMs,
+        db: &Connection,
+    ) -> Result<(), Error> {
+        self.write(added, now, db)
             .map_err(|error| Error::Audit(std::sync::Arc::new(error)))
     }
 
@@ -89,20 +115,26 @@ impl AuditFile {
         Ok(())
     }
 
-    fn write(&mut self, now: UnixMs, db: &Connection) -> io::Result<()> {
+    fn write(&mut self, added: Added, now: UnixMs, db: &Connection) -> io::Result<()> {
         let folder = self.folder.audit();
-        create_folder(&folder)?;
-        let mut file = options().open(self.lines())?;
+        let mut file = self.open_lines()?;
         file.lock()?;
+        if self.seen.is_none() {
+            self.refuse_a_cut(db)?;
+        }
         let count = self.lines_in(&mut file)?;
-        let (missing, head) = missing(count, db).map_err(io::Error::other)?;
+        let (missing, head) = match added.ends {
+            Some((before, end)) if before.count == count => (added.lines, end),
+            // Others have written, or something was left behind.
+            _ => missing(count, db).map_err(io::Error::other)?,
+        };
         if missing.is_empty() {
             return Ok(());
         }
         file.write_all(&missing)?;
         self.seen = Some((file.stream_position()?, head.count));
         let signed = head.sign(self.key()?);
-        replace(&folder.join("head.json"), &signed.to_text())?;
+        overwrite(&folder.join("head.json"), &signed.to_text())?;
         self.anchored = false;
         if count / ANCHOR_EVERY != head.count / ANCHOR_EVERY {
             file.sync_data()?;
@@ -114,6 +146,39 @@ impl AuditFile {
             self.anchored = true;
         }
         Ok(())
+    }
+
+    /// FAIL-CLOSED: a database that lacks what was signed once was cut or put back, and signing its
+    /// end now would hide that.
+    fn refuse_a_cut(&mut self, db: &Connection) -> io::Result<()> {
+        let path = self.folder.audit().join("head.json");
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            result => result?,
+        };
+        let signed = SignedHead::read(text.trim_ascii_end()).ok();
+        let key = self.key()?.verifying_key();
+        // A head that was torn, or that another key signed, says nothing; the check of the audit does.
+        let Some(head) = signed.and_then(|signed| signed.verify(&key)) else {
+            return Ok(());
+        };
+        match line_hash(head.count, db).map_err(io::Error::other)? {
+            Some(hash) if hash == head.hash => Ok(()),
+            _ => Err(io::Error::other(format!(
+                "the database lacks entries of the audit, which once had {}",
+                head.count
+            ))),
+        }
+    }
+
+    fn open_lines(&self) -> io::Result<File> {
+        match options().open(self.lines()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                create_folder(&self.folder.audit())?;
+                options().open(self.lines())
+            }
+            result => result,
+        }
     }
 
     /// How many whole lines the file has; a torn last one is cut off. Leaves the place at the end.
@@ -156,6 +221,19 @@ impl AuditFile {
     }
 }
 
+/// The hash of one line; that of the genesis text before the first.
+fn line_hash(number: u64, db: &Connection) -> Result<Option<Hash>, Error> {
+    if number == 0 {
+        return Ok(Some(Head::genesis().hash));
+    }
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    let line: Option<String> = db
+        .prepare_cached("SELECT line FROM audit WHERE number = ?1")?
+        .query_row([number], |row| row.get(0))
+        .optional()?;
+    Ok(line.map(|line| Hash::of(line.as_bytes())))
+}
+
 /// The lines after `count`, and where the chain ends.
 fn missing(count: u64, db: &Connection) -> Result<(Vec<u8>, Head), Error> {
     let end = head(db)?;
@@ -191,6 +269,20 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Writes a text over the one that is there, in one call: it is shorter than a sector, and whoever
+/// reads it takes the lock of the lines. Replacing the file instead would cost as much as the commit.
+fn overwrite(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = options().open(path)?;
+    let mut line = text.to_vec();
+    line.push(b'\n');
+    file.write_all(&line)?;
+    let length = line.len() as u64;
+    match file.metadata()?.len() == length {
+        true => Ok(()),
+        false => file.set_len(length),
+    }
 }
 
 /// A reader sees the old text or the new one.

@@ -61,15 +61,20 @@ pub(crate) fn charge(
 }
 
 impl Reader {
+    /// Every lease, oldest first, whatever became of it.
+    pub fn all_leases(&self) -> Result<Vec<LeaseRow>, Error> {
+        self.leases_where("true", ())
+    }
+
     /// Every lease of a tenant, oldest first, whatever became of it.
     pub fn leases(&self, tenant: &str) -> Result<Vec<LeaseRow>, Error> {
         self.leases_where("l.tenant_id = ?1", [tenant])
     }
 
-    /// Every lease of a session that was not taken back.
+    /// Every lease of a session, oldest first, whatever became of it.
     pub fn session_leases(&self, scope: &Scope) -> Result<Vec<LeaseRow>, Error> {
         self.leases_where(
-            "l.revoked_unix_ms IS NULL AND e.session =
+            "e.session =
              (SELECT id FROM sessions WHERE tenant_id = ?1 AND session_id = ?2)",
             (scope.tenant.as_str(), scope.session.as_str()),
         )

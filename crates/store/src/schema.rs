@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::{Error, Folder};
@@ -44,10 +45,11 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    settle(&connection)?;
     let mut migrations = version(&connection, &path);
     if let (Err(Error::Database(_)), Some(uri)) = (&migrations, folder.frozen_database()) {
         connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+        settle(&connection)?;
         migrations = version(&connection, &path);
     }
     match migrations? {
@@ -74,7 +76,7 @@ fn prepare_writer(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     refuse_read_only(&connection, path)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    settle(&connection)?;
     version(&connection, path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -87,6 +89,15 @@ fn prepare_writer(path: &Path) -> Result<Connection, Error> {
     migrate(&mut connection, path)?;
     refuse_foreign_objects(&connection, path)?;
     Ok(connection)
+}
+
+/// What every connection has in common.
+fn settle(connection: &Connection) -> Result<(), Error> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Otherwise the planner looks at the values, and a cached statement is prepared anew whenever it
+    // gets other ones: that costs more than to run it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// SECURITY: a trigger that somebody added could swallow or change what is written, so nothing is

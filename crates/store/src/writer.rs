@@ -13,7 +13,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::audit::{self, AuditFile};
+use crate::audit::{Added, AuditFile};
 use crate::lane::{self, Lane, NO_KEY};
 use crate::{Change, Conflict, Error, Observer, Step, schema};
 
@@ -155,8 +155,8 @@ impl Writer {
 
     fn commit(&mut self, batch: Vec<Job>) {
         match self.write(&batch) {
-            Ok(mut outcomes) => {
-                self.copy_audit(&batch, &mut outcomes);
+            Ok((mut outcomes, added)) => {
+                self.copy_audit(&batch, added, &mut outcomes);
                 for (job, outcome) in batch.into_iter().zip(outcomes) {
                     job.answer(outcome);
                 }
@@ -173,7 +173,12 @@ impl Writer {
     }
 
     /// FAIL-CLOSED: whoever changed an approval hears of success only when the audit can be read.
-    fn copy_audit(&mut self, batch: &[Job], outcomes: &mut [Result<Recorded, Error>]) {
+    fn copy_audit(
+        &mut self,
+        batch: &[Job],
+        added: Added,
+        outcomes: &mut [Result<Recorded, Error>],
+    ) {
         let Some(latest) = batch
             .iter()
             .filter_map(|job| Some(job.change.as_ref()?.now()))
@@ -182,7 +187,7 @@ impl Writer {
             return;
         };
         self.latest = latest;
-        let Err(error) = self.audit.catch_up(latest, &self.db) else {
+        let Err(error) = self.audit.catch_up(added, latest, &self.db) else {
             return;
         };
         let error = Arc::new(error);
@@ -193,22 +198,26 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, batch: &[Job]) -> Result<Vec<Result<Recorded, Error>>, Error> {
+    fn write(&mut self, batch: &[Job]) -> Result<(Vec<Result<Recorded, Error>>, Added), Error> {
         let transaction = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.heads.forget_if_others_wrote(&transaction)?;
         let mut rows = HashMap::new();
+        let mut added = Added::default();
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut insert = transaction.prepare_cached(INSERT)?;
         for job in batch {
-            outcomes.push(
-                match append(job, &mut insert, &transaction, &mut self.heads, &mut rows) {
-                    // The other sessions of the transaction are not to blame.
-                    Err(damaged @ Error::Damaged { .. }) => Err(damaged),
-                    outcome => outcome?,
-                },
-            );
+            let written = &mut Written {
+                heads: &mut self.heads,
+                rows: &mut rows,
+                added: &mut added,
+            };
+            outcomes.push(match append(job, &mut insert, &transaction, written) {
+                // The other sessions of the transaction are not to blame.
+                Err(damaged @ Error::Damaged { .. }) => Err(damaged),
+                outcome => outcome?,
+            });
         }
         drop(insert);
         observe(self.observer.as_ref(), Step::Written);
@@ -219,8 +228,15 @@ impl Writer {
                 job.lane.set_row(*row);
             }
         }
-        Ok(outcomes)
+        Ok((outcomes, added))
     }
+}
+
+/// What a transaction knows of what it has written so far.
+struct Written<'t> {
+    heads: &'t mut Heads,
+    rows: &'t mut HashMap<*const Lane, i64>,
+    added: &'t mut Added,
 }
 
 impl Job {
@@ -267,14 +283,13 @@ fn append(
     job: &Job,
     insert: &mut Statement<'_>,
     db: &Connection,
-    heads: &mut Heads,
-    rows: &mut HashMap<*const Lane, i64>,
+    written: &mut Written<'_>,
 ) -> Outcome {
-    let session = match session_row(job, db, rows)? {
+    let session = match session_row(job, db, written.rows)? {
         Ok(session) => session,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(head) = heads.of(session, db)? else {
+    let Some(head) = written.heads.of(session, db)? else {
         return Ok(Err(Error::Erased));
     };
     let event = &job.sealed;
@@ -303,9 +318,9 @@ fn append(
     ))?;
     if let Some(change) = &job.change {
         change.link(id, db)?;
-        audit::append(change.audit(), db)?;
+        written.added.append(change.audit(), db)?;
     }
-    heads.known.insert(session, event.head());
+    written.heads.known.insert(session, event.head());
     let id = u64::try_from(id).unwrap_or_default();
     Ok(Ok(Recorded {
         id,

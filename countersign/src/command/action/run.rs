@@ -76,6 +76,9 @@ pub(crate) struct Run {
     /// The agent that asks
     #[arg(long, value_name = "NAME", default_value = "shell")]
     agent: String,
+    /// What the agent says about it; people see it apart from the plan, as unverified
+    #[arg(long, value_name = "TEXT", conflicts_with = "approval")]
+    says: Option<String>,
     /// The person who started it [default: your user name]
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
@@ -290,8 +293,12 @@ impl Run {
             .ok_or_else(|| Failure::new(Code::Id, "say who started the agent with --person"))?;
         let folder = std::env::current_dir()
             .map_err(|error| Failure::new(Code::Input, format!("no working folder: {error}")))?;
-        Origin::new(&person, &self.agent, &folder)
-            .map_err(|error| Failure::new(Code::Id, error.to_string()))
+        let origin = Origin::new(&person, &self.agent, &folder)
+            .map_err(|error| Failure::new(Code::Id, error.to_string()))?;
+        Ok(Origin {
+            agent_says: self.says.clone(),
+            ..origin
+        })
     }
 
     /// The command line is what the tool is.

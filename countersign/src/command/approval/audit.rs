@@ -67,6 +67,7 @@ impl Audit {
     fn check(&self, folder: &Folder) -> Result<Findings, Failure> {
         let audit = folder.audit();
         let mut problems = Vec::new();
+        let lines = Lines::open(&audit.join("approvals.jsonl"))?;
         let head = file(&audit.join("head.json"))?.and_then(|text| {
             let read = SignedHead::read(&text);
             read.map_err(|error| problems.push(format!("head.json: {error}")))
@@ -77,13 +78,14 @@ impl Audit {
             read.map_err(|error| problems.push(format!("anchor.json: {error}")))
                 .ok()
         });
+        let lines = lines.map(Lines::release).transpose()?;
         let key = self.key(folder)?;
         let evidence = Evidence {
             head: head.zip(key),
             anchors: anchor.into_iter().collect(),
         };
         let is_signed = evidence.head.is_some();
-        let (report, found) = self.read(&audit.join("approvals.jsonl"), evidence)?;
+        let (report, found) = self.read(lines, evidence)?;
         if report.head.count == 0 && !is_signed && anchor.is_none() {
             problems.push("there is no audit here".to_owned());
         }
@@ -103,18 +105,18 @@ impl Audit {
     }
 
     /// Reads the lines; says as well whether one of them has the hash that was noted.
-    fn read(&self, path: &Path, evidence: Evidence) -> Result<(Report, bool), Failure> {
+    fn read(
+        &self,
+        lines: Option<(String, io::Take<File>)>,
+        evidence: Evidence,
+    ) -> Result<(Report, bool), Failure> {
         let mut chain = AuditChain::new(evidence);
         let mut found = false;
-        let name = path.display().to_string();
-        let file = match File::open(path) {
-            // A file that is gone has no lines; what was signed tells of them.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok((chain.finish(), found));
-            }
-            result => result.map_err(|error| unreadable(&name, &error))?,
+        // A file that is gone has no lines; what was signed tells of them.
+        let Some((name, lines)) = lines else {
+            return Ok((chain.finish(), found));
         };
-        let mut lines = BufReader::with_capacity(1 << 20, file);
+        let mut lines = BufReader::with_capacity(1 << 20, lines);
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -183,6 +185,35 @@ impl Audit {
             );
         }
         not_checked.push("that the recorded clocks were right".to_owned());
+    }
+}
+
+/// The lines of the audit, while nobody writes. Whoever writes holds the lock until lines and head
+/// fit.
+struct Lines {
+    name: String,
+    file: File,
+}
+
+impl Lines {
+    fn open(path: &Path) -> Result<Option<Self>, Failure> {
+        let name = path.display().to_string();
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result.map_err(|error| unreadable(&name, &error))?,
+        };
+        // Where there are no locks, as on some read-only copies, nobody writes either.
+        let _ = file.lock_shared();
+        Ok(Some(Self { name, file }))
+    }
+
+    /// What is there now; what is added later is not looked at.
+    fn release(self) -> Result<(String, io::Take<File>), Failure> {
+        let Self { name, file } = self;
+        let length = file.metadata();
+        let length = length.map_err(|error| unreadable(&name, &error))?.len();
+        let _ = file.unlock();
+        Ok((name, file.take(length)))
     }
 }
 

@@ -197,7 +197,7 @@ pub(super) fn word(state: State) -> &'static str {
 }
 
 /// `90s`, `59m`, `23h`, `6d`
-pub(super) fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..120 => format!("{seconds}s"),

@@ -6,7 +6,7 @@ use countersign_engine::{Desk, Standing};
 use crate::errors::{Code, Failure};
 
 /// The one request whose id begins so, with or without `apr_`.
-pub(super) fn find(text: &str, desk: &Desk) -> Result<Standing, Failure> {
+pub(crate) fn find(text: &str, desk: &Desk) -> Result<Standing, Failure> {
     let id = match text.parse::<ApprovalId>() {
         Ok(id) => id,
         Err(_) => unabbreviated(text, desk)?,

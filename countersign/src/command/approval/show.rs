@@ -1,12 +1,15 @@
 //! `countersign approval show`
 
 use clap::Args;
+use countersign_approval::State;
 use countersign_canon::Json;
 use countersign_display::{Rendering, View};
+use countersign_engine::Desk;
 
 use super::card::Card;
 use super::find::find;
 use crate::cli::DataFolder;
+use crate::command::approver::key::KeyOption;
 use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::{self, Format};
@@ -15,6 +18,7 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Lines that begin with │ are the plan, character by character; what would not show as itself is
 written as ⟨U+XXXX⟩. Lines that begin with ┆ are what the agent says, and nobody has checked it.
+That an approver has looked at a request is noted in the audit.
 
 Examples:
   countersign approval show apr_1f2e
@@ -27,6 +31,8 @@ pub(crate) struct Show {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
+    key: KeyOption,
+    #[command(flatten)]
     data: DataFolder,
 }
 
@@ -36,6 +42,7 @@ impl Show {
         let desk = self.data.desk()?;
         desk.sweep()?;
         let card = Card::new(find(&self.id, &desk)?, &desk)?;
+        self.note(&card, &desk)?;
         let view = match self.full {
             true => View::Full,
             false => View::Summary,
@@ -46,6 +53,18 @@ impl Show {
             Format::Json => output::json(&json(&card, &rendering, view))?,
         }
         Ok(Exit::Done)
+    }
+
+    /// That an approver has looked at what is held is worth knowing. Others may look too.
+    fn note(&self, card: &Card, desk: &Desk) -> Result<(), Failure> {
+        let file = self.key.file(self.data.folder()?.path());
+        let approvers = desk.approvers()?;
+        match file.and_then(|file| file.open(&approvers)) {
+            Ok(key) if card.standing.row.state == State::Pending => {
+                Ok(desk.note_view(&card.standing, &key.person)?)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

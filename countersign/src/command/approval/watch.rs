@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -49,11 +51,17 @@ impl Watch {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             return Err(Failure::new(Code::Terminal, "there is no terminal"));
         }
+        let ended = Arc::new(AtomicUsize::new(0));
+        catch_signals(&ended).map_err(broken)?;
         // Also puts the terminal back in order when something panics.
         let terminal = ratatui::try_init().map_err(broken)?;
-        let result = Inbox::new(&desk, &key).run(terminal);
+        let result = Inbox::new(&desk, &key).run(terminal, &ended);
         ratatui::try_restore().map_err(broken)?;
-        result.map(|()| Exit::Done)
+        result?;
+        Ok(match u8::try_from(ended.load(Ordering::SeqCst)) {
+            Ok(0) | Err(_) => Exit::Done,
+            Ok(signal) => Exit::Passed(128_u8.saturating_add(signal)),
+        })
     }
 }
 
@@ -89,11 +97,11 @@ impl<'d> Inbox<'d> {
         }
     }
 
-    fn run(mut self, mut terminal: DefaultTerminal) -> Result<(), Failure> {
+    fn run(mut self, mut terminal: DefaultTerminal, ended: &AtomicUsize) -> Result<(), Failure> {
         let size = terminal.size().map_err(broken)?;
         self.take(Message::Resize(size.width, size.height))?;
         let mut refreshed = None::<Instant>;
-        loop {
+        while ended.load(Ordering::SeqCst) == 0 {
             if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
                 self.refresh()?;
                 refreshed = Some(Instant::now());
@@ -112,9 +120,10 @@ impl<'d> Inbox<'d> {
                 _ => continue,
             };
             if self.take(message)? {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// Updates the state and does what it asks for; `true` at the end.
@@ -130,7 +139,10 @@ impl<'d> Inbox<'d> {
                 return Ok(false);
             }
             Effect::Open(id) => match self.detail(id)? {
-                Some(detail) => Message::Detail(Box::new(detail)),
+                Some(detail) => {
+                    self.note_view(id)?;
+                    Message::Detail(Box::new(detail))
+                }
                 None => return Ok(false),
             },
             Effect::Decide(id, choice) => {
@@ -199,6 +211,13 @@ impl<'d> Inbox<'d> {
         Detail::of(&Card::new(standing, self.desk)?).map(Some)
     }
 
+    fn note_view(&self, id: ApprovalId) -> Result<(), Failure> {
+        match self.desk.approval(id)? {
+            Some(standing) => Ok(self.desk.note_view(&standing, &self.key.person)?),
+            None => Ok(()),
+        }
+    }
+
     fn decide(&self, id: ApprovalId, choice: Choice) -> Result<String, Failure> {
         let standing = self.desk.approval(id)?;
         let standing = standing.ok_or_else(|| Failure::new(Code::NoApproval, "it is gone"))?;
@@ -214,6 +233,22 @@ impl<'d> Inbox<'d> {
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// Whoever ends the inbox from outside gets the terminal back as it was.
+#[cfg(unix)]
+fn catch_signals(ended: &Arc<AtomicUsize>) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        let number = usize::try_from(signal).unwrap_or_default();
+        signal_hook::flag::register_usize(signal, Arc::clone(ended), number)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn catch_signals(_: &Arc<AtomicUsize>) -> io::Result<()> {
+    Ok(())
 }
 
 fn translate(event: KeyEvent) -> Option<Key> {

@@ -88,6 +88,8 @@ names! {
 
         /// A lease was granted.
         LeaseGranted = "lease:granted",
+        /// A lease was not granted.
+        LeaseRefused = "lease:refused",
         /// A lease covered a call.
         LeaseUsed = "lease:used",
         /// A lease was taken back.

@@ -330,3 +330,42 @@ fn g12_every_outcome_reads_back() {
         assert!(outcome.parse::<Outcome>().is_ok());
     }
 }
+
+/// `COUNTERSIGN_AUDIT_ENTRIES=1000000` makes it the long form; the time it takes is printed, not judged.
+#[test]
+fn g12_a_long_audit_is_checked_line_by_line_in_little_memory() {
+    let entries = std::env::var("COUNTERSIGN_AUDIT_ENTRIES");
+    let entries: u64 = entries.map_or(20_000, |count| count.parse().unwrap());
+    let envelope = Envelope::create(draft()).unwrap();
+    // Written twice rather than kept: first for the head that the check has to arrive at.
+    let lines = |visit: &mut dyn FnMut(&[u8])| {
+        let mut head = Head::genesis();
+        for place in 0..entries {
+            let mut entry = Entry::new(at(place), Outcome::VoteCounted);
+            entry.about = Some(About::envelope(&envelope));
+            entry.detail = Some(format!("entry {place}"));
+            let (line, next) = head.append(&entry);
+            visit(&line);
+            head = next;
+        }
+        head
+    };
+    let end = lines(&mut |_| {});
+    let mut spent = std::time::Duration::ZERO;
+    let mut chain = AuditChain::new(signed(end));
+    let mut damaged = AuditChain::new(signed(end));
+    let mut number = 0;
+    lines(&mut |line| {
+        let started = std::time::Instant::now();
+        chain.line(line);
+        spent += started.elapsed();
+        number += 1;
+        if number != entries / 2 {
+            damaged.line(line);
+        }
+    });
+    let report = chain.finish();
+    assert_eq!((report.condition(), report.head), (Condition::Intact, end));
+    assert_eq!(places(&damaged.finish())[0], entries / 2);
+    eprintln!("{entries} entries checked in {spent:?}");
+}

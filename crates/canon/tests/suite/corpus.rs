@@ -42,6 +42,13 @@ fn sorted_ascii_texts() {
 }
 
 #[test]
+fn b09_keys_are_sorted_by_code_point() {
+    let value = admit("{\"\u{1f600}\":1,\"\u{e000}\":2,\"a\":3}");
+    let text = r#"{"a":3,"\ue000":2,"\ud83d\ude00":1}"#;
+    assert_eq!(value.to_sorted_ascii(), text.as_bytes());
+}
+
+#[test]
 fn plans_and_audit_entries_are_canonical_already() {
     let cases = cases();
     for section in ["plan_hash_repo_v3", "plan_hash_repo_v3_two_calls"] {

@@ -17,9 +17,9 @@ fn canonical(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn canonicalisation_is_idempotent() {
+fn b11_canonicalisation_is_idempotent() {
     let mut random = Random::doubles(3);
-    for _ in 0..20_000 {
+    for _ in 0..100_000 {
         let (text, value) = random.event();
         let jcs = value.to_jcs().unwrap();
         assert_eq!(admit(&jcs, &EVENT).to_jcs().unwrap(), jcs, "{text}");

@@ -10,7 +10,7 @@ use countersign_canon::{Json, Limits};
 use crate::random::Random;
 
 #[test]
-fn sorted_ascii_is_what_cpython_writes() {
+fn b01_sorted_ascii_is_what_cpython_writes() {
     let mut random = Random::exact(1);
     let texts: Vec<String> = (0..cases()).map(|_| random.text()).collect();
     let answers = ask_python(&texts);

@@ -64,7 +64,7 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
         lineage: question.proposal.origin.lineage.clone(),
         parent_action: question.parent_action,
         supersedes: question.supersedes,
-        agent_says: None,
+        agent_says: question.proposal.origin.agent_says.clone(),
     })
     .map_err(plan_error)?;
     let mut entry = Entry::new(question.now, Outcome::Requested);

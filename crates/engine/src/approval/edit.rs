@@ -79,6 +79,8 @@ impl Engine {
             work_item: Some(scope.work_item.clone()),
             workspace: workspace(Path::new(&scope.workspace.root)),
             toolset_mode: scope.toolset_mode.clone(),
+            // What the agent said was about another plan.
+            agent_says: None,
         };
         let subjects = old.envelope.plan().preconditions().iter();
         let proposal = Proposal {

@@ -6,7 +6,7 @@ use countersign_approval::{
 use countersign_event::payload::ToolCallAllowed;
 use std::time::Duration;
 
-use super::vote::{ATTEMPTS, is_race};
+use super::vote::{ATTEMPTS, PATIENCE, is_misplaced, is_race};
 use super::*;
 use crate::admission::Grounds;
 use crate::{Engine, Permit};
@@ -105,34 +105,14 @@ impl Engine {
         let envelope = &standing.envelope;
         let approvers = self.approver_list()?;
         let granted = self.granted(standing, &approvers)?;
-        let quorum = approvers.quorum();
-        let quorum = quorum
-            .as_ref()
-            .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
         let tools = tool.map(|tool| {
             let calls = envelope.plan().calls().iter();
             calls.map(|call| (tool.clone(), call.class)).collect()
         });
-        let seen = fingerprints(
-            envelope
-                .plan()
-                .preconditions()
-                .iter()
-                .map(|(subject, _)| subject),
-        );
-        let situation = Situation {
-            state: standing.row.state,
-            context: &context(envelope, self.policies().digest(), tools),
-            fingerprints: &seen,
-            quorum,
-            display: standing.rendering.display_sha256(),
-            now,
-            skew_ms: self.times().skew_ms,
-        };
-        let keys = approvers
-            .keyring()
-            .map_err(|error| history(&error.to_string()))?;
-        verify_execution(&granted, envelope, &keys, &situation).map_err(Fault::Approval)
+        let under = (self.policies().digest(), tools);
+        self.look(standing, &approvers, under, now, |situation, keys| {
+            verify_execution(&granted, envelope, keys, situation)
+        })
     }
 
     /// The proof that enough people approved, from what they signed.
@@ -213,14 +193,6 @@ impl Engine {
         })
     }
 }
-
-/// The log has this call further on than its approval.
-fn is_misplaced(error: &countersign_store::Error) -> bool {
-    matches!(error.root(), countersign_store::Error::Order(_))
-}
-
-/// How often to look again, each time waiting a millisecond longer.
-const PATIENCE: u64 = 40;
 
 /// The approval that a permit came from.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! How a request stands: who said what, and why it was held.
 
 use countersign_approval::{Decision, Human};
+use countersign_event::payload::CheckpointCreated;
 
 use super::*;
 use crate::Engine;
@@ -50,6 +51,26 @@ impl Engine {
             votes: votes.collect(),
             required: standing.envelope.quorum().required(),
         })
+    }
+
+    /// Notes in the audit that somebody was shown a request.
+    pub fn note_view(&self, standing: &Standing, who: &Human) -> Result<(), crate::Refusal> {
+        let now = self.now()?;
+        let display = standing.rendering.display_sha256();
+        let mut entry = Entry::new(now, Outcome::Viewed);
+        entry.about = Some(About::envelope(&standing.envelope));
+        entry.actor = Some(who.to_string());
+        entry.display = Some(display);
+        let checkpoint = CheckpointCreated {
+            checkpoint_id: Some(format!("viewed {}", standing.envelope.id())),
+            snapshot_hash: Some(display.to_string()),
+            ..CheckpointCreated::default()
+        };
+        let event = (
+            EventType::CheckpointCreated,
+            Payload::CheckpointCreated(checkpoint),
+        );
+        Ok(self.record_apart(&event, &entry, now)?)
     }
 
     /// The reason code of the decision that held the action, as the log has it.

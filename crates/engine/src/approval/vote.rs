@@ -1,5 +1,7 @@
 //! Counting what people say. Every attempt is recorded, whatever comes of it.
 
+use std::time::Duration;
+
 use countersign_approval::{
     Ballot, CallDecision, Cast, Refusal, Resolved, Submission, Vote, verify_vote,
 };
@@ -44,10 +46,22 @@ impl From<Fault> for NotCounted {
 impl Engine {
     /// Takes a signed decision. Whatever comes of it is in the audit.
     pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
-        let submission = Submission::parse(submission)?;
+        let submission = match Submission::parse(submission) {
+            Ok(submission) => submission,
+            Err(refusal) => {
+                self.note_stray(&refusal, None)?;
+                return Err(refusal.into());
+            }
+        };
+        let mut overtaken = 0;
         for _ in 0..ATTEMPTS {
             match self.try_vote(&submission) {
                 Err(Fault::Store(error)) if is_race(&error) => {}
+                // Another vote that decides is on its way to the disk: it can be read soon.
+                Err(Fault::Store(error)) if is_misplaced(&error) && overtaken < PATIENCE => {
+                    overtaken += 1;
+                    std::thread::sleep(Duration::from_millis(overtaken));
+                }
                 result => return Ok(result?),
             }
         }
@@ -71,7 +85,11 @@ impl Engine {
             .store()
             .reader()
             .approval_by_nonce(submission.nonce())?;
-        let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
+        let Some(row) = row else {
+            let refusal = Refusal::UnknownNonce;
+            self.note_stray(&refusal, Some(submission))?;
+            return Err(Fault::Approval(refusal));
+        };
         let standing = standing(row, self.store().reader())?;
         let now = self.now()?;
         match self.checked(submission, &standing, now) {
@@ -93,30 +111,11 @@ impl Engine {
     ) -> Result<(Vote, Approvers), Fault> {
         let approvers = self.approver_list()?;
         let envelope = &standing.envelope;
-        let quorum = approvers.quorum();
-        let quorum = quorum
-            .as_ref()
-            .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
-        let seen = fingerprints(
-            envelope
-                .plan()
-                .preconditions()
-                .iter()
-                .map(|(subject, _)| subject),
-        );
-        let situation = Situation {
-            state: standing.row.state,
-            context: &context(envelope, envelope.plan().policy(), None),
-            fingerprints: &seen,
-            quorum,
-            display: standing.rendering.display_sha256(),
-            now,
-            skew_ms: self.times().skew_ms,
-        };
-        let keys = approvers
-            .keyring()
-            .map_err(|error| history(&error.to_string()))?;
-        let vote = verify_vote(submission, envelope, &keys, &situation).map_err(Fault::Approval)?;
+        // The policies that the action runs under are compared where it runs.
+        let under = (envelope.plan().policy(), None);
+        let vote = self.look(standing, &approvers, under, now, |situation, keys| {
+            verify_vote(submission, envelope, keys, situation)
+        })?;
         Ok((vote, approvers))
     }
 
@@ -128,8 +127,9 @@ impl Engine {
         standing: &Standing,
         now: UnixMs,
     ) -> Result<Voted, Fault> {
-        let mut ballot = self.ballot(standing, approvers)?;
-        let before = ballot.resolved().is_some();
+        let votes = self.store().reader().votes(standing.row.id)?;
+        let after = votes.len();
+        let mut ballot = self.recount(&votes, standing, approvers)?;
         let cast = ballot.cast(vote).map_err(Fault::Approval)?;
         let counted = (
             ballot.counted().len(),
@@ -141,12 +141,28 @@ impl Engine {
         entry.key = Some(submission.key_id());
         entry.display = Some(submission.claims().display);
         entry.decisions = submission.claims().decisions.clone();
-        let state = match ballot.resolved().filter(|_| !before) {
-            Some(resolved) => self.resolve(submission, resolved, entry, standing, now)?,
+        let pending = standing.row.state == State::Pending;
+        let state = match ballot.resolved().filter(|_| pending) {
+            Some(resolved) => {
+                let events = resolution(submission, resolved, &standing.envelope);
+                let state = state_after(resolved);
+                let mut outcome = Entry::new(now, state.into());
+                outcome.about = entry.about.clone();
+                outcome.decisions = resolved.decisions().to_vec();
+                let entries = vec![entry, outcome];
+                let change = Change::resolve(resolved, &standing.envelope, after, entries, now);
+                let _durable = self.record_events(&standing.row.scope, now, events, change)?;
+                state
+            }
+            // The call is over, so the log takes no more decisions about it.
+            None if standing.row.state == State::Denied => {
+                self.record_apart(&late(submission), &entry, now)?;
+                standing.row.state
+            }
             None => {
                 let id = standing.envelope.id();
                 let event = decided(submission, &standing.envelope, None);
-                let change = Change::vote(id, entry, now);
+                let change = Change::vote(id, after, entry, now);
                 let event = (EventType::ApprovalDecided, event);
                 let _durable = self.record_events(&standing.row.scope, now, vec![event], change)?;
                 standing.row.state
@@ -160,54 +176,29 @@ impl Engine {
         })
     }
 
-    fn resolve(
-        &self,
-        submission: &Submission,
-        resolved: &Resolved,
-        entry: Entry,
-        standing: &Standing,
-        now: UnixMs,
-    ) -> Result<State, Fault> {
-        let state = match resolved {
-            Resolved::Granted(_) => State::Approved,
-            Resolved::Refused(_) => State::Denied,
-        };
-        let mut outcome = Entry::new(now, state.into());
-        outcome.about = entry.about.clone();
-        outcome.decisions = resolved.decisions().to_vec();
-        let change = Change::resolve(resolved, &standing.envelope, vec![entry, outcome], now);
-        let mut events = vec![(
-            EventType::ApprovalDecided,
-            decided(
-                submission,
-                &standing.envelope,
-                Some(state == State::Approved),
-            ),
-        )];
-        events.extend(
-            resolved
-                .decisions()
-                .iter()
-                .filter_map(|it| denial(it, &standing.envelope)),
-        );
-        let _durable = self.record_events(&standing.row.scope, now, events, change)?;
-        Ok(state)
-    }
-
     /// The votes that were recorded, each checked again as of the time when it came.
     pub(crate) fn ballot<'e>(
         &self,
         standing: &'e Standing,
         approvers: &Approvers,
     ) -> Result<Ballot<'e>, Fault> {
-        let reader = self.store().reader();
+        let votes = self.store().reader().votes(standing.row.id)?;
+        self.recount(&votes, standing, approvers)
+    }
+
+    fn recount<'e>(
+        &self,
+        votes: &[Stored],
+        standing: &'e Standing,
+        approvers: &Approvers,
+    ) -> Result<Ballot<'e>, Fault> {
         let envelope = &standing.envelope;
         let keys = approvers
             .keyring()
             .map_err(|error| history(&error.to_string()))?;
         let mut ballot = Ballot::new(envelope);
-        for event in reader.votes(standing.row.id)? {
-            let (submission, at) = recorded(&event, reader)?;
+        for event in votes {
+            let (submission, at) = recorded(event, self.store().reader())?;
             let seen = fingerprints_as_asked(envelope);
             let situation = Situation {
                 state: State::Pending,
@@ -219,11 +210,21 @@ impl Engine {
                 skew_ms: u64::MAX,
             };
             // A key that was ended since takes its vote with it.
-            if let Ok(vote) = verify_vote(&submission, envelope, &keys, &situation) {
+            if let Ok(vote) = verify_vote(&submission, envelope, keys, &situation) {
                 let _effect = ballot.cast(vote).map_err(Fault::Approval)?;
             }
         }
         Ok(ballot)
+    }
+
+    /// Adds an attempt that is about no request of ours to the audit and to the log.
+    fn note_stray(&self, refusal: &Refusal, submission: Option<&Submission>) -> Result<(), Fault> {
+        let now = self.now()?;
+        let mut entry = Entry::new(now, refusal.outcome());
+        entry.actor = submission.map(|it| it.claims().approver.to_string());
+        entry.key = submission.map(Submission::key_id);
+        entry.detail = Some(refusal.to_string());
+        self.record_apart(&raised(refusal), &entry, now)
     }
 
     /// Adds a refused attempt to the audit and to the log.
@@ -234,16 +235,55 @@ impl Engine {
         refusal: &Refusal,
         now: UnixMs,
     ) -> Result<(), Fault> {
-        let error = ErrorRaised {
-            code: Some(format!("approval:{}", refusal.code())),
-            message: Some(Json::from(refusal.to_string())),
-            ..ErrorRaised::default()
-        };
-        let event = (EventType::ErrorRaised, Payload::ErrorRaised(error));
         let change = Change::note(entry, now);
-        self.record_events(&standing.row.scope, now, vec![event], change)
+        self.record_events(&standing.row.scope, now, vec![raised(refusal)], change)
             .map(drop)
     }
+}
+
+/// The events of a decision: the vote that made it, and each call that was denied.
+fn resolution(
+    submission: &Submission,
+    resolved: &Resolved,
+    envelope: &Envelope,
+) -> Vec<(EventType, Payload)> {
+    let approved = state_after(resolved) == State::Approved;
+    let vote = decided(submission, envelope, Some(approved));
+    let denials = resolved.decisions().iter();
+    let denials = denials.filter_map(|it| denial(it, envelope));
+    let vote = (EventType::ApprovalDecided, vote);
+    std::iter::once(vote).chain(denials).collect()
+}
+
+fn state_after(resolved: &Resolved) -> State {
+    match resolved {
+        Resolved::Granted(_) => State::Approved,
+        Resolved::Refused(_) => State::Denied,
+    }
+}
+
+fn late(submission: &Submission) -> (EventType, Payload) {
+    let text = String::from_utf8_lossy(&submission.to_text()).into_owned();
+    let error = ErrorRaised {
+        code: Some("approval:late".to_owned()),
+        message: Some(Json::from(text)),
+        ..ErrorRaised::default()
+    };
+    (EventType::ErrorRaised, Payload::ErrorRaised(error))
+}
+
+fn raised(refusal: &Refusal) -> (EventType, Payload) {
+    let error = ErrorRaised {
+        code: Some(format!("approval:{}", refusal.code())),
+        message: Some(Json::from(refusal.to_string())),
+        ..ErrorRaised::default()
+    };
+    (EventType::ErrorRaised, Payload::ErrorRaised(error))
+}
+
+/// The log has this call further on than its approval.
+pub(crate) fn is_misplaced(error: &countersign_store::Error) -> bool {
+    matches!(error.root(), countersign_store::Error::Order(_))
 }
 
 /// Whether somebody else was faster, so that looking again helps.
@@ -304,6 +344,8 @@ fn rejected(refusal: &Refusal, submission: &Submission, standing: &Standing, now
     entry
 }
 
+/// How often to look again, each time waiting a millisecond longer.
+pub(crate) const PATIENCE: u64 = 40;
 /// Each lost race means that somebody else made progress.
 pub(crate) const ATTEMPTS: usize = 1000;
 const APPROVAL_DENIED: &str = "APPROVAL_DENIED";

@@ -13,7 +13,7 @@ use countersign_approval::{
     WorkItemId,
 };
 use countersign_canon::Digest;
-use countersign_engine::{Admission, Approvers, Engine, NotGranted, Outcome, Permit};
+use countersign_engine::{Admission, Approvers, Desk, Engine, NotGranted, Outcome, Permit};
 use countersign_event::EventType;
 use countersign_event::payload::{Payload, Termination};
 use countersign_policy::Policies;
@@ -22,13 +22,13 @@ use countersign_policy::manifest::Manifest;
 
 use crate::scene::{MANIFEST, START, Scene, engine, held, json, policies};
 
-const REVERSIBLE: Class = Class {
+pub(crate) const REVERSIBLE: Class = Class {
     effect: SideEffect::MutateExternal,
     irreversible: false,
 };
 
 /// Five payments of at most 500, 2000 in all, to anybody, for an hour.
-fn terms(number: u8, scene: &Scene) -> Terms {
+pub(crate) fn terms(number: u8, scene: &Scene) -> Terms {
     let term = |constraint| Term {
         constraint,
         may_be_absent: false,
@@ -69,20 +69,20 @@ fn terms(number: u8, scene: &Scene) -> Terms {
     }
 }
 
-fn text(lease: Lease, scene: &Scene) -> Vec<u8> {
+pub(crate) fn text(lease: Lease, scene: &Scene) -> Vec<u8> {
     lease.sign(&scene.keys[0].1).to_text()
 }
 
-fn grant(terms: Terms, scene: &Scene) -> LeaseId {
+pub(crate) fn grant(terms: Terms, scene: &Scene) -> LeaseId {
     let lease = Lease::grant(terms, REVERSIBLE).unwrap();
     scene.engine.grant_lease(&text(lease, scene)).unwrap()
 }
 
-fn pay(call_id: &str, cents: u64, scene: &Scene) -> Admission {
+pub(crate) fn pay(call_id: &str, cents: u64, scene: &Scene) -> Admission {
     scene.admit(call_id, "pay", &format!(r#"{{"cents":{cents},"to":"a"}}"#))
 }
 
-fn permit(admission: Admission) -> Permit {
+pub(crate) fn permit(admission: Admission) -> Permit {
     match admission {
         Admission::Permit(permit) => permit,
         other => panic!("not permitted: {other:?}"),
@@ -98,7 +98,7 @@ fn run(bytes: &str, permit: Permit, engine: &Engine) {
     let _recorded = engine.settle(running, outcome).unwrap();
 }
 
-fn is_held(admission: Admission) -> bool {
+pub(crate) fn is_held(admission: Admission) -> bool {
     matches!(admission, Admission::Hold(hold) if hold.approval.is_ok())
 }
 
@@ -282,7 +282,7 @@ fn l04_a_lease_that_was_taken_back_covers_nothing_more_not_even_its_parts() {
     let status = leases.iter().map(|it| (it.lease.id(), it.status));
     assert_eq!(
         status.collect::<Vec<_>>(),
-        [(id, LeaseStatus::Revoked), (part_id, LeaseStatus::Active)]
+        [(id, LeaseStatus::Revoked), (part_id, LeaseStatus::Revoked)]
     );
     assert_eq!(
         scene
@@ -344,76 +344,6 @@ fn l05_a_lease_ends_with_the_key_the_policies_the_session_and_a_larger_quorum() 
     assert!(matches!(pay("c6", 5, &scene), Admission::Refusal(_)));
     let leases = scene.engine.leases("t").unwrap();
     assert_eq!(leases[0].status, LeaseStatus::WorkEnded);
-    scene.verify();
-}
-
-#[test]
-fn l06_a_part_that_is_more_than_the_whole_is_refused_and_a_part_charges_the_whole() {
-    let scene = Scene::new(&["olga"], 1);
-    let whole = Lease::grant(terms(1, &scene), REVERSIBLE).unwrap();
-    let narrow = |change: &dyn Fn(&mut Terms)| {
-        let mut part = terms(2, &scene);
-        change(&mut part);
-        whole.narrow(part)
-    };
-    assert!(narrow(&|part| part.max_uses = NonZeroU64::new(6).unwrap()).is_err());
-    let mut small = terms(2, &scene);
-    small.max_uses = NonZeroU64::new(2).unwrap();
-    small.arguments.insert(
-        "to".to_owned(),
-        Term {
-            constraint: Constraint::Exact("b".into()),
-            may_be_absent: false,
-        },
-    );
-    let part = whole.narrow(small).unwrap();
-    // Nobody has granted the whole yet.
-    let refused = scene.engine.grant_lease(&text(part.clone(), &scene));
-    assert!(matches!(refused, Err(NotGranted::Parent)), "{refused:?}");
-
-    let mut used_up = terms(1, &scene);
-    used_up.max_uses = NonZeroU64::new(1).unwrap();
-    grant(used_up, &scene);
-    // Another lease of the same name allows less than the part does.
-    let refused = scene.engine.grant_lease(&text(part, &scene));
-    assert!(matches!(refused, Err(NotGranted::Lease(_))), "{refused:?}");
-    scene.verify();
-}
-
-#[test]
-fn l06_a_use_of_a_part_is_a_use_of_the_whole_or_of_neither() {
-    let scene = Scene::new(&["olga"], 1);
-    let mut whole = terms(1, &scene);
-    whole.max_uses = NonZeroU64::new(2).unwrap();
-    whole.holder.children = true;
-    let whole = Lease::grant(whole, REVERSIBLE).unwrap();
-    let mut part = terms(2, &scene);
-    part.max_uses = NonZeroU64::new(2).unwrap();
-    let child = scene
-        .origin
-        .lineage
-        .clone()
-        .spawn(Agent::new("child").unwrap())
-        .unwrap();
-    part.holder.lineage = child.clone();
-    let part = whole.narrow(part).unwrap();
-    scene.engine.grant_lease(&text(whole, &scene)).unwrap();
-    scene.engine.grant_lease(&text(part, &scene)).unwrap();
-    let _own = permit(pay("c1", 5, &scene));
-
-    let mut origin = scene.origin.clone();
-    origin.lineage = child;
-    let args = r#"{"cents":5,"to":"a"}"#;
-    let admit = |call: &str| {
-        let mut proposal = scene.proposal(call, "pay", args);
-        proposal.origin = &origin;
-        scene.engine.admit(proposal)
-    };
-    let _part = permit(admit("c2"));
-    assert!(is_held(admit("c3")));
-    let leases = scene.engine.leases("t").unwrap();
-    // The older lease covers children too, so it was the one that was used.
-    assert_eq!((leases[0].usage.uses, leases[1].usage.uses), (2, 0));
     scene.verify();
 }
 
@@ -530,5 +460,40 @@ fn a_lease_that_is_not_signed_by_an_approver_or_granted_twice_is_refused() {
     let twice = scene.engine.grant_lease(&good);
     assert!(matches!(twice, Err(NotGranted::Already)), "{twice:?}");
     let _permit = permit(pay("c2", 5, &scene));
+    scene.verify();
+}
+
+#[test]
+fn what_a_desk_grants_was_asked_about_before_and_can_be_undone() {
+    let scene = Scene::new(&["olga"], 1);
+    let lease = |number| Lease::grant(terms(number, &scene), REVERSIBLE).unwrap();
+    let desk = Desk::new(scene.store(), scene.clock.clone()).unwrap();
+    let refused = desk.grant_lease(&text(lease(1), &scene));
+    assert!(
+        matches!(refused, Err(NotGranted::NeverAsked)),
+        "{refused:?}"
+    );
+
+    assert!(is_held(pay("c1", 5, &scene)));
+    let id = desk.grant_lease(&text(lease(2), &scene)).unwrap();
+    assert_eq!(permit(pay("c2", 5, &scene)).lease(), Some(id));
+
+    let stranger = countersign_approval::SigningKey::from_bytes(&[99; 32]);
+    let forged = desk.grant_lease(&lease(3).sign(&stranger).to_text());
+    assert!(matches!(forged, Err(NotGranted::Lease(_))), "{forged:?}");
+
+    // The same tool, once it is said that it cannot be undone.
+    let manifest = MANIFEST.replace(r#""pay":{"#, r#""pay":{"irreversible":true,"#);
+    let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+    let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+    scene.engine.replace_policies(policies);
+    assert!(is_held(pay("c3", 5, &scene)));
+    let late = desk.grant_lease(&text(lease(4), &scene));
+    assert!(matches!(late, Err(NotGranted::Lease(_))), "{late:?}");
+
+    drop(desk);
+    let refusals = scene.audit();
+    let refusals = refusals.iter().filter(|it| *it == "lease:refused");
+    assert_eq!(refusals.count(), 3);
     scene.verify();
 }

@@ -7,11 +7,13 @@
     reason = "a test may stop at once"
 )]
 
+mod attacks;
 mod changes;
 #[cfg(unix)]
 mod children;
 mod leases;
 mod life;
+mod parts;
 #[cfg(unix)]
 mod processes;
 mod scene;

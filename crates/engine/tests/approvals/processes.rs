@@ -1,13 +1,18 @@
 //! Processes that share a folder, and processes that are killed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use countersign_approval::audit::Condition;
 use countersign_approval::{Decision, State};
-use countersign_engine::{Outcome, Redeemed, Wanted};
+use countersign_engine::{Engine, Outcome, Redeemed, Wanted};
+use countersign_store::{Folder, Observer, Options, Store};
 
 use crate::children::{
     APPROVAL, Waiting, command, die, effect, effects, given_approval, given_folder, say,
     wait_for_go,
 };
-use crate::scene::{Scene, bytes_of, json, permit, refusal};
+use crate::scene::{Scene, bytes_of, json, permit, policies, refusal};
 
 /// `COUNTERSIGN_FULL` makes it a hundred rounds.
 #[test]
@@ -157,6 +162,96 @@ fn child_dies() {
     };
     let _recorded = scene.engine.settle(running, outcome).unwrap();
     die();
+}
+
+/// Before its transaction is committed nothing has happened; once it is, everything has, and the next
+/// process brings the copy of the audit up to date.
+#[test]
+fn a01_e01_killed_inside_a_change_all_of_it_has_happened_or_nothing() {
+    let none: &[State] = &[];
+    for (change, before, after) in [
+        ("ask", none, &[State::Pending][..]),
+        ("vote", &[State::Pending], &[State::Approved]),
+        ("use", &[State::Approved], &[State::NotStarted]),
+    ] {
+        // What is in the queue may be written before the process is gone.
+        for (step, states) in [
+            ("Queued", &[before, after][..]),
+            ("Written", &[before]),
+            ("Synced", &[after]),
+        ] {
+            let scene = Scene::new(&["olga"], 1);
+            let id = (change != "ask").then(|| scene.ask("c1").id());
+            if change == "use" {
+                let envelope = scene
+                    .engine
+                    .approval(id.unwrap())
+                    .unwrap()
+                    .unwrap()
+                    .envelope;
+                scene.approve(0, &envelope);
+            }
+            let Scene { folder, engine, .. } = scene;
+            drop(engine);
+            let mut command = command("processes::child_dies_inside", folder.path());
+            command.env(DEATH, format!("{change} {step}"));
+            if let Some(id) = id {
+                command.env(APPROVAL, id.to_string());
+            }
+            let (_, killed, errors) = Waiting::start(command).end();
+            assert!(killed, "{change} {step}: {errors}");
+
+            let scene = Scene::join(folder.path());
+            scene.engine.sweep().unwrap();
+            let rows = scene.engine.store().reader().newest_approvals(9).unwrap();
+            let found: Vec<State> = rows.iter().map(|row| row.state).collect();
+            assert!(
+                states.contains(&found.as_slice()),
+                "{change} {step}: {found:?}"
+            );
+            scene.ask("c2");
+            assert_eq!(
+                scene.audit_condition(),
+                Condition::Intact,
+                "{change} {step}"
+            );
+            scene.verify();
+        }
+    }
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_dies_inside() {
+    let Some(folder) = given_folder() else { return };
+    let death = std::env::var(DEATH).unwrap();
+    let (change, step) = death.split_once(' ').unwrap();
+    let armed = Arc::new(AtomicBool::new(false));
+    let (wanted, trigger) = (step.to_owned(), Arc::clone(&armed));
+    let observer: Observer = Arc::new(move |step| {
+        if trigger.load(Ordering::SeqCst) && format!("{step:?}") == wanted {
+            die();
+        }
+    });
+    let mut scene = Scene::join(&folder);
+    let options = Options {
+        observer: Some(observer),
+    };
+    let store = Store::open(&Folder::new(&folder), options).unwrap();
+    scene.engine = Engine::new(store, policies(), scene.clock.clone());
+    let act: Box<dyn FnOnce()> = match change {
+        "ask" => Box::new(|| drop(scene.ask("c1"))),
+        "vote" => {
+            let standing = scene.engine.approval(given_approval()).unwrap().unwrap();
+            let vote = scene.submission(0, &standing.envelope, Decision::Approved);
+            let engine = scene.engine;
+            Box::new(move || drop(engine.vote(&vote)))
+        }
+        _ => Box::new(|| drop(scene.redeem(given_approval()))),
+    };
+    armed.store(true, Ordering::SeqCst);
+    act();
+    say("it lives");
 }
 
 fn assert_audit_holds(folder: &std::path::Path) {

@@ -81,8 +81,11 @@ pub(crate) fn policies() -> Policies {
 }
 
 pub(crate) fn engine(folder: &Path, clock: &Hands) -> Engine {
-    let store = Store::open(&Folder::new(folder), Options::default()).unwrap();
-    Engine::new(store, policies(), clock.clone())
+    Engine::new(store(folder), policies(), clock.clone())
+}
+
+fn store(folder: &Path) -> Store {
+    Store::open(&Folder::new(folder), Options::default()).unwrap()
 }
 
 impl Scene {
@@ -132,6 +135,11 @@ impl Scene {
         drop(self.engine);
         self.engine = engine(self.folder.path(), &self.clock);
         self
+    }
+
+    /// The store of another process.
+    pub(crate) fn store(&self) -> Store {
+        store(self.folder.path())
     }
 
     pub(crate) fn wait(&self, ms: u64) {
