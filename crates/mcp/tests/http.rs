@@ -339,3 +339,19 @@ async fn calls_of_one_session_run_side_by_side() {
     assert_eq!(first.post(PING).await.status, 200);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_that_is_not_known_is_not_found_by_its_status_where_the_revision_says_so() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    let modern = r#"{"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let got = client.post(modern).await;
+    assert_eq!((got.status, error(&got.body).0), (404, -32601));
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client
+        .post(r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#)
+        .await;
+    assert_eq!((got.status, error(&got.body).0), (200, -32601));
+    web.close().await;
+}

@@ -9,7 +9,7 @@ use hyper::{Method as Verb, Response, StatusCode};
 
 use crate::frame::{Frame, Id, Kind};
 use crate::outbound::{Carries, Outbound};
-use crate::reply::Refused;
+use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::session::Instead;
 use crate::{Effect, FrameLimits, Method};
 
@@ -64,7 +64,7 @@ impl Exchange {
         loop {
             let (main, answer) = self.sort(came);
             if let Some(answer) = answer {
-                return answered(waiting, reply::message(StatusCode::OK, answer));
+                return answered(waiting, reply::message(self.status_of(&answer), answer));
             }
             if let Some(main) = main {
                 return self.forward(main.into_bytes(), waiting).await;
@@ -86,6 +86,14 @@ impl Exchange {
                 Turn::Came(came) => came,
                 Turn::Gone => return self.abandon().await,
             };
+        }
+    }
+
+    /// From 2026-07-28 on a method that is not known is not found, also by its status.
+    fn status_of(&self, answer: &[u8]) -> StatusCode {
+        match !self.is_legacy() && error_code(answer) == Some(METHOD_NOT_FOUND) {
+            true => StatusCode::NOT_FOUND,
+            false => StatusCode::OK,
         }
     }
 
@@ -354,6 +362,15 @@ pub(super) fn answered(waiting: Waiting, response: Response<super::body::Sent>) 
 
 pub(super) fn header_mismatch(mismatch: &mirror::Mismatch) -> Refused {
     Refused::denied("HEADER_MISMATCH", format!("refused: {mismatch}")).with_code(HEADER_MISMATCH)
+}
+
+fn error_code(message: &[u8]) -> Option<i64> {
+    let frame = Frame::read(message.to_vec(), &FrameLimits::default()).ok()?;
+    let Kind::Error { error, .. } = frame.kind() else {
+        return None;
+    };
+    let code = frame.member(Some(*error), "code")?;
+    std::str::from_utf8(frame.part(code)).ok()?.parse().ok()
 }
 
 /// The tool and the arguments of a call.
