@@ -4,7 +4,8 @@ use std::fmt;
 
 use countersign_approval::{ApprovalMode, Envelope, LeaseId, Subject};
 use countersign_canon::{Digest, Json};
-use countersign_event::Scope;
+use countersign_event::payload::{ErrorRaised, Payload, ToolResult};
+use countersign_event::{EventType, Scope};
 use countersign_policy::capability::{Constraints, Explanation, Judgement};
 use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
@@ -43,6 +44,19 @@ pub struct Proposal<'a> {
 #[must_use]
 pub enum Admission {
     /// It may run.
+    Permit(Permit),
+    /// A human decides.
+    Hold(Hold),
+    /// It may not run.
+    Refusal(Refusal),
+}
+
+/// What became of an action that was to run at once.
+#[must_use]
+pub enum Start {
+    /// It was begun: its bytes, as they were proposed, may be forwarded now.
+    Running(Running),
+    /// It may run with other bytes; whoever forwards them begins it.
     Permit(Permit),
     /// A human decides.
     Hold(Hold),
@@ -104,13 +118,9 @@ pub struct Hold {
 /// An action that was begun and has no outcome yet.
 #[must_use = "an action that was begun must be settled"]
 pub struct Running {
-    pub(crate) scope: Scope,
-    pub(crate) call_id: String,
-    pub(crate) tool_name: String,
+    /// The permit that it used up.
+    pub(crate) permit: Box<Permit>,
     pub(crate) began_unix_ms: u64,
-    pub(crate) constraints: Constraints,
-    pub(crate) labels: Vec<String>,
-    pub(crate) grounds: Option<Box<Grounds>>,
 }
 
 /// How an action went.
@@ -173,12 +183,69 @@ impl Permit {
     pub fn decision(&self) -> Recorded {
         self.decision
     }
+
+    /// INVARIANT: that the action begins is durable.
+    pub(crate) fn into_running(self, began_unix_ms: u64) -> Running {
+        Running {
+            permit: Box::new(self),
+            began_unix_ms,
+        }
+    }
 }
 
 impl Running {
     /// What the call must keep to.
     pub fn constraints(&self) -> Constraints {
-        self.constraints
+        self.permit.constraints
+    }
+
+    /// Words that go with an allow.
+    pub fn warning(&self) -> Option<&str> {
+        self.permit.warning()
+    }
+
+    /// Whether these are the bytes that may be forwarded.
+    pub fn covers(&self, bytes: &[u8]) -> bool {
+        Digest::of(bytes) == self.permit.digest
+    }
+
+    /// Whether people approved it.
+    pub(crate) fn is_approved(&self) -> bool {
+        matches!(self.permit.grounds.as_deref(), Some(Grounds::Approval(_)))
+    }
+
+    /// The event that tells how it went.
+    pub(crate) fn into_event(self, outcome: Outcome, now: u64) -> (EventType, Payload) {
+        let Permit {
+            call_id,
+            tool_name,
+            labels,
+            ..
+        } = *self.permit;
+        let call_id = Some(call_id);
+        match outcome {
+            Outcome::Result { content, is_error } => {
+                let result = ToolResult {
+                    call_id,
+                    tool_name: Some(tool_name),
+                    is_error: Some(is_error),
+                    latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
+                    result_labels: (!labels.is_empty()).then_some(labels),
+                    content: Some(content),
+                    ..ToolResult::default()
+                };
+                (EventType::ToolResult, Payload::ToolResult(result))
+            }
+            Outcome::Failed { code, message } => {
+                let error = ErrorRaised {
+                    call_id,
+                    code: Some(code),
+                    message: Some(Json::from(message)),
+                    ..ErrorRaised::default()
+                };
+                (EventType::ErrorRaised, Payload::ErrorRaised(error))
+            }
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use countersign_store::Recorded;
 
 use crate::approval::{Asked, Question, ask};
 use crate::decide::{Decided, decide};
-use crate::engine::MAX_ATTEMPTS;
+use crate::engine::{MAX_ATTEMPTS, began};
 use crate::hot::{Hot, lock};
 use crate::lease::Covered;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
-use crate::{Admission, Engine, Preview, Proposal, Refusal, Unaskable};
+use crate::{Admission, Engine, Preview, Proposal, Refusal, Start, Unaskable};
 
 /// What becomes of an action that needs a human.
 enum Way {
@@ -28,41 +28,60 @@ impl Engine {
     /// Decides an action. Whatever comes back is recorded durably first; where recording is what
     /// failed, a refusal comes back.
     pub fn admit(&self, proposal: Proposal<'_>) -> Admission {
+        self.decided(&proposal, false).0
+    }
+
+    /// Decides an action and begins it, if it may run as it was proposed: what [`Engine::admit`] and
+    /// [`Engine::begin`] do, for the price of one write.
+    pub fn start(&self, proposal: Proposal<'_>) -> Start {
+        match self.decided(&proposal, true) {
+            (Admission::Permit(permit), Some(began)) => Start::Running(permit.into_running(began)),
+            (Admission::Permit(permit), None) => Start::Permit(permit),
+            (Admission::Hold(hold), _) => Start::Hold(hold),
+            (Admission::Refusal(refusal), _) => Start::Refusal(refusal),
+        }
+    }
+
+    /// The decision, and when the action was begun if it was.
+    fn decided(&self, proposal: &Proposal<'_>, begins: bool) -> (Admission, Option<u64>) {
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_admit(&proposal) {
+            match self.try_admit(proposal, begins) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
-                Ok(admission) => return admission,
-                Err(fault) => return Admission::Refusal(fault.into()),
+                Ok(decided) => return decided,
+                Err(fault) => return (Admission::Refusal(fault.into()), None),
             }
         }
-        let gone = Fault::History("other processes write this session too fast".to_owned());
-        Admission::Refusal(gone.into())
+        (Admission::Refusal(Fault::Busy.into()), None)
     }
 
     /// What would be decided about an action now. Nothing is recorded and nothing may run.
     pub fn preview(&self, proposal: &Proposal<'_>) -> Result<Preview, Refusal> {
         let policies = self.policies();
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
-        let slot = self.sessions.slot(proposal.scope);
-        let mut guard = lock(&slot);
+        let place = self.sessions.place(proposal.scope);
+        let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
         let decided = decide(proposal, &hot, now, &policies);
-        *guard = Some(hot);
+        guard.hot = Some(hot);
         Ok(decided.map(Decided::preview)?)
     }
 
-    fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
+    fn try_admit(
+        &self,
+        proposal: &Proposal<'_>,
+        begins: bool,
+    ) -> Result<(Admission, Option<u64>), Fault> {
         let policies = self.policies();
         let now = self.clock.now_unix_ms()?;
-        let slot = self.sessions.slot(proposal.scope);
+        let place = self.sessions.place(proposal.scope);
         // The session is locked while its chain needs it: to decide from its state and to put the
         // events on their way. Nobody waits for the disk under the lock.
-        let mut guard = lock(&slot);
+        let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
         let (mut decided, way) = match self.judge(proposal, &hot, now, &policies) {
             Ok(judged) => judged,
             Err(fault) => {
-                *guard = Some(hot);
+                guard.hot = Some(hot);
                 return Err(fault);
             }
         };
@@ -81,15 +100,21 @@ impl Engine {
             }
             Some(Way::Ask(asked)) => push_question(asked, &mut decided, &mut batch)?,
         }
+        let runs = decided.runs_as_proposed().filter(|_| begins);
+        if let Some(digest) = runs {
+            let payload = began(&proposal.call_id, digest, now);
+            batch.push(EventType::ToolCallExecuted, payload, None)?;
+        }
         let (hot, pending) = batch.send(self.store())?;
-        *guard = Some(hot);
+        guard.hot = Some(hot);
         drop(guard);
-        match durable(pending).inspect_err(|_| *lock(&slot) = None) {
+        match durable(pending).inspect_err(|_| lock(&place).hot = None) {
             // Others were faster, or it was taken back a moment ago: now people are asked.
             Err(Fault::Store(error)) if leased && is_lease_over(&error) => {
-                self.ask_instead(proposal, decided, &policies)
+                let asked = self.ask_instead(proposal, decided, &policies)?;
+                Ok((asked, None))
             }
-            recorded => Ok(decided.answer(proposal, recorded?)),
+            recorded => Ok((decided.answer(proposal, recorded?), runs.map(|_| now))),
         }
     }
 
@@ -126,8 +151,7 @@ impl Engine {
                 recorded => return Ok(decided.answer(proposal, recorded?)),
             }
         }
-        let problem = "other processes write this session too fast";
-        Err(Fault::History(problem.to_owned()))
+        Err(Fault::Busy)
     }
 
     fn try_ask(
@@ -136,8 +160,8 @@ impl Engine {
         decided: &mut Decided,
         policies: &Policies,
     ) -> Result<Recorded, Fault> {
-        let slot = self.sessions.slot(proposal.scope);
-        let mut guard = lock(&slot);
+        let place = self.sessions.place(proposal.scope);
+        let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
         let now = self.clock.now_unix_ms()?;
         let question = self.question(proposal, decided.judgement(), &hot, policies)?;
@@ -155,9 +179,9 @@ impl Engine {
         }
         push_question(asked, decided, &mut batch)?;
         let (hot, pending) = batch.send(self.store())?;
-        *guard = Some(hot);
+        guard.hot = Some(hot);
         drop(guard);
-        durable(pending).inspect_err(|_| *lock(&slot) = None)
+        durable(pending).inspect_err(|_| lock(&place).hot = None)
     }
 
     /// What people are asked about an action that is held.

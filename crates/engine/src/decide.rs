@@ -26,6 +26,7 @@ pub(crate) struct Decided {
     judgement: Judgement,
     opinions: Vec<Opinion>,
     rewritten: Option<Vec<u8>>,
+    digest: Digest,
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
     asked: Option<Result<Box<Envelope>, Unaskable>>,
@@ -49,17 +50,19 @@ pub(crate) fn decide(
             None
         }
     };
+    let digest = Digest::of(rewritten.as_deref().unwrap_or(proposal.bytes));
     let decision = decision_event(proposal, &judgement, &opinions, policies, hot);
     let mut events = Vec::with_capacity(4);
     events.push((EventType::ToolCallProposed, proposed_event(proposal)));
     events.extend(disagreement_event(&judgement.verdict));
     events.push((EventType::PolicyDecision, decision));
-    events.extend(consequence(proposal, &judgement, rewritten.as_deref()));
+    events.extend(consequence(proposal, &judgement, digest));
     Ok(Decided {
         labels: labels(proposal, &judgement.verdict, policies),
         judgement,
         opinions,
         rewritten,
+        digest,
         events,
         asked: None,
         leased: None,
@@ -88,6 +91,16 @@ impl Decided {
 
     pub(crate) fn not_leased(&mut self) {
         self.leased = None;
+    }
+
+    /// The digest of its bytes, if it may run with the bytes that were proposed.
+    pub(crate) fn runs_as_proposed(&self) -> Option<Digest> {
+        let may_run = match self.judgement.verdict.decision() {
+            Decision::Allow | Decision::Warn => self.judgement.constraints.is_some(),
+            Decision::Escalate => self.leased.is_some(),
+            Decision::Transform | Decision::Deny => false,
+        };
+        (may_run && self.rewritten.is_none()).then_some(self.digest)
     }
 
     pub(crate) fn judgement(&self) -> &Judgement {
@@ -120,7 +133,7 @@ impl Decided {
                 scope: proposal.scope.clone(),
                 call_id: proposal.call_id.clone(),
                 tool_name: proposal.tool_name.clone(),
-                digest: Digest::of(self.rewritten.as_deref().unwrap_or(proposal.bytes)),
+                digest: self.digest,
                 rewritten: self.rewritten,
                 constraints,
                 labels: self.labels,
@@ -280,13 +293,12 @@ fn counters(constraints: Constraints) -> Counters {
 fn consequence(
     proposal: &Proposal<'_>,
     judgement: &Judgement,
-    rewritten: Option<&[u8]>,
+    digest: Digest,
 ) -> Option<(EventType, Payload)> {
     let call_id = Some(proposal.call_id.clone());
     let verdict = &judgement.verdict;
     match verdict.decision() {
         Decision::Allow | Decision::Warn | Decision::Transform => {
-            let digest = Digest::of(rewritten.unwrap_or(proposal.bytes));
             let allowed = ToolCallAllowed {
                 call_id,
                 action_digest: Some(digest.to_string()),

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use countersign_approval::{ApprovalId, HighWater, RetentionError, State, UnixMs};
-use countersign_canon::{Digest, Json};
-use countersign_event::payload::{ErrorRaised, Payload, ToolCallExecuted, ToolResult};
+use countersign_canon::Digest;
+use countersign_event::payload::{Payload, ToolCallExecuted};
 use countersign_event::{EventType, Scope};
 use countersign_policy::Policies;
 use countersign_store::{Change, Recorded, Store};
 
 use crate::admission::Grounds;
 use crate::approval::{ApprovalStep, standing};
-use crate::hot::{Hot, Sessions, lock, rebuild};
+use crate::hot::{Hot, Place, Sessions, lock};
 use crate::instance::Instance;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
@@ -89,61 +89,26 @@ impl Engine {
             return Err(Fault::OtherBytes.into());
         }
         let began_unix_ms = self.clock.now_unix_ms().map_err(Fault::from)?;
-        let payload = Payload::ToolCallExecuted(ToolCallExecuted {
-            call_id: Some(permit.call_id.clone()),
-            started_ms: Some(began_unix_ms),
-            action_digest: Some(permit.digest.to_string()),
-            ..ToolCallExecuted::default()
-        });
+        let payload = began(&permit.call_id, permit.digest, began_unix_ms);
         let step = self.step(permit.grounds.as_deref(), State::Consumed, State::Started)?;
         let _durable =
             self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
-        Ok(Running {
-            scope: permit.scope,
-            call_id: permit.call_id,
-            tool_name: permit.tool_name,
-            began_unix_ms,
-            constraints: permit.constraints,
-            labels: permit.labels,
-            grounds: permit.grounds,
-        })
+        Ok(permit.into_running(began_unix_ms))
     }
 
     /// Records how an action went.
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Recorded, Refusal> {
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
-        let call_id = Some(running.call_id);
         let ended = match outcome {
             Outcome::Result {
                 is_error: false, ..
             } => State::Executed,
             Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
         };
-        let step = self.step(running.grounds.as_deref(), State::Started, ended)?;
-        let (event_type, payload) = match outcome {
-            Outcome::Result { content, is_error } => {
-                let result = ToolResult {
-                    call_id,
-                    tool_name: Some(running.tool_name),
-                    is_error: Some(is_error),
-                    latency_ms: Some(now.saturating_sub(running.began_unix_ms)),
-                    result_labels: (!running.labels.is_empty()).then_some(running.labels),
-                    content: Some(content),
-                    ..ToolResult::default()
-                };
-                (EventType::ToolResult, Payload::ToolResult(result))
-            }
-            Outcome::Failed { code, message } => {
-                let error = ErrorRaised {
-                    call_id,
-                    code: Some(code),
-                    message: Some(Json::from(message)),
-                    ..ErrorRaised::default()
-                };
-                (EventType::ErrorRaised, Payload::ErrorRaised(error))
-            }
-        };
-        self.settle_event(&running.scope, event_type, payload, step)
+        let step = self.step(running.permit.grounds.as_deref(), State::Started, ended)?;
+        let scope = running.permit.scope.clone();
+        let (event_type, payload) = running.into_event(outcome, now);
+        self.settle_event(&scope, event_type, payload, step)
     }
 
     /// The step of the approval that goes with an event of its action.
@@ -176,7 +141,7 @@ impl Engine {
                 result => return Ok(result?),
             }
         }
-        Err(Fault::History("other processes write this session too fast".to_owned()).into())
+        Err(Fault::Busy.into())
     }
 
     /// Records an event that needs no decision.
@@ -186,24 +151,25 @@ impl Engine {
         event_type: EventType,
         payload: Payload,
     ) -> Result<Recorded, Refusal> {
+        self.record_all(scope, &[(event_type, payload)])
+    }
+
+    /// Records events that need no decision, in one write; gives the last.
+    pub fn record_all(
+        &self,
+        scope: &Scope,
+        events: &[(EventType, Payload)],
+    ) -> Result<Recorded, Refusal> {
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_record(scope, event_type, payload.clone()) {
+            let now = self.clock.now_unix_ms().map_err(Fault::from)?;
+            let events = events.iter().cloned();
+            let events = events.map(|(event_type, payload)| (event_type, payload, None));
+            match self.push(scope, now, events.collect()) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
                 result => return result.map_err(Refusal::from),
             }
         }
-        self.try_record(scope, event_type, payload)
-            .map_err(Refusal::from)
-    }
-
-    fn try_record(
-        &self,
-        scope: &Scope,
-        event_type: EventType,
-        payload: Payload,
-    ) -> Result<Recorded, Fault> {
-        let now = self.clock.now_unix_ms()?;
-        self.push(scope, now, vec![(event_type, payload, None)])
+        Err(Fault::Busy.into())
     }
 
     /// Records events of an approval, the first with its change: all of them, or none if the change
@@ -227,17 +193,17 @@ impl Engine {
         now: u64,
         events: Vec<(EventType, Payload, Option<Change>)>,
     ) -> Result<Recorded, Fault> {
-        let slot = self.sessions.slot(scope);
-        let mut guard = lock(&slot);
+        let place = self.sessions.place(scope);
+        let mut guard = lock(&place);
         let hot = self.hot(&mut guard, scope)?;
         let mut batch = Batch::new(scope, now, hot);
         for (event_type, payload, change) in events {
             batch.push(event_type, payload, change)?;
         }
         let (hot, pending) = batch.send(&self.store)?;
-        *guard = Some(hot);
+        guard.hot = Some(hot);
         drop(guard);
-        durable(pending).inspect_err(|_| *lock(&slot) = None)
+        durable(pending).inspect_err(|_| lock(&place).hot = None)
     }
 
     /// The time that approvals are judged by: it never goes back.
@@ -290,14 +256,24 @@ impl Engine {
             .is_ok_and(|instance| instance.is_alive(owner, folder))
     }
 
-    /// Takes the state out of its slot: if anything fails on the way, the slot stays empty and the
+    /// Takes the state out of its place: if anything fails on the way, there is none in it and the
     /// log is read again.
-    pub(crate) fn hot(&self, slot: &mut Option<Hot>, scope: &Scope) -> Result<Hot, Fault> {
-        match slot.take() {
+    pub(crate) fn hot(&self, place: &mut Place, scope: &Scope) -> Result<Hot, Fault> {
+        match place.hot.take() {
             Some(hot) => Ok(hot),
-            None => rebuild(scope, self.store.reader()),
+            None => self.recover(place, scope),
         }
     }
+}
+
+/// The event that an action begins.
+pub(crate) fn began(call_id: &str, digest: Digest, now: u64) -> Payload {
+    Payload::ToolCallExecuted(ToolCallExecuted {
+        call_id: Some(call_id.to_owned()),
+        started_ms: Some(now),
+        action_digest: Some(digest.to_string()),
+        ..ToolCallExecuted::default()
+    })
 }
 
 /// Each lost race means that another process made progress.

@@ -8,6 +8,7 @@ use countersign_session::{Fact, Snapshot};
 use countersign_store::{Filter, Reader};
 use countersign_vault::{SessionKey, joined};
 
+use crate::owed::Owed;
 use crate::refusal::Fault;
 
 /// The state of one session, as of its head.
@@ -17,18 +18,44 @@ pub(crate) struct Hot {
     pub(crate) head: Head,
 }
 
+/// What is kept of one session.
+#[derive(Default)]
+pub(crate) struct Place {
+    /// Its state; where there is none, the log has to be read.
+    pub(crate) hot: Option<Hot>,
+    /// Outcomes on their way to the disk that a door has already told of.
+    pub(crate) owed: Vec<Owed>,
+}
+
 /// Sessions by name; a session that is absent is read from the log when it is needed.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Scope, Arc<Mutex<Option<Hot>>>>>);
+pub(crate) struct Sessions(Mutex<HashMap<Scope, Arc<Mutex<Place>>>>);
 
 impl Sessions {
-    /// The place of a session. `None` in it means that the log has to be read.
-    pub(crate) fn slot(&self, scope: &Scope) -> Arc<Mutex<Option<Hot>>> {
+    pub(crate) fn place(&self, scope: &Scope) -> Arc<Mutex<Place>> {
         let mut sessions = lock(&self.0);
         if sessions.len() >= MAX_SESSIONS {
-            sessions.retain(|_, slot| Arc::strong_count(slot) > 1);
+            sessions.retain(|_, place| Arc::strong_count(place) > 1 || lock(place).owes());
         }
         Arc::clone(sessions.entry(scope.clone()).or_default())
+    }
+
+    /// The places that owe the log an outcome.
+    pub(crate) fn owing(&self) -> Vec<(Scope, Arc<Mutex<Place>>)> {
+        let places: Vec<_> = lock(&self.0)
+            .iter()
+            .map(|(scope, place)| (scope.clone(), Arc::clone(place)))
+            .collect();
+        let owes = |(_, place): &(Scope, Arc<Mutex<Place>>)| lock(place).owes();
+        places.into_iter().filter(owes).collect()
+    }
+}
+
+impl Place {
+    /// Whether an outcome is not known to be durable.
+    pub(crate) fn owes(&mut self) -> bool {
+        self.owed.retain_mut(|owed| !owed.is_paid());
+        !self.owed.is_empty()
     }
 }
 

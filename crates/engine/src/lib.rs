@@ -42,11 +42,12 @@ mod hot;
 mod instance;
 mod lease;
 mod origin;
+mod owed;
 mod record;
 mod refusal;
 mod roster;
 
-pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running};
+pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running, Start};
 pub use approval::{
     ApprovalTimes, Drifted, NotCounted, NotEdited, RecordedResult, Redeemed, Replay, Standing,
     Tally, TallyVote, Unaskable, Voted, Wanted,

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     Json(#[from] countersign_canon::Error),
     #[error("the recorded session cannot be read back: {0}")]
     History(String),
+    #[error("other processes write this session too fast")]
+    Busy,
     #[error("the bytes to forward are not those that were permitted")]
     OtherBytes,
     #[error(transparent)]
@@ -91,6 +93,7 @@ impl From<Fault> for Refusal {
             Fault::Clock(_) => "runtime_error:clock",
             Fault::Json(_) => "runtime_error:invalid_action",
             Fault::History(_) => "runtime_error:history",
+            Fault::Busy => "runtime_error:conflict",
             Fault::OtherBytes => "runtime_error:bytes_differ",
             Fault::Approval(_) => "runtime_error:approval",
             Fault::Instance(_) => "runtime_error:instance",

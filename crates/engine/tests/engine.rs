@@ -1,6 +1,9 @@
 //! The decision path, end to end on a real store.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "engine/start.rs"]
+mod start;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign_approval::{Arguments, Tool, ToolCall};
-use countersign_canon::{Digest, Hash, Json};
+use countersign_canon::{Digest, Json};
 use countersign_engine::{
-    Admission, ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running,
+    ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running, Start,
     Wanted,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
@@ -148,7 +148,7 @@ impl Gate {
                 running,
                 outcome,
                 then,
-            } => deliver(self.engine.settle(running, outcome).map(drop), then),
+            } => deliver(self.engine.settle_soon(running, outcome), then),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }
     }
@@ -173,12 +173,14 @@ impl Gate {
     }
 
     fn record(&self, entries: Vec<Entry>) -> Result<(), Refusal> {
-        for entry in entries {
-            let _durable = self
-                .engine
-                .record(&self.scope, entry.event_type, entry.payload)?;
+        if entries.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let events = entries.into_iter();
+        let events: Vec<_> = events
+            .map(|entry| (entry.event_type, entry.payload))
+            .collect();
+        self.engine.record_all(&self.scope, &events).map(drop)
     }
 
     fn decide(&self, call: Call) -> Done {
@@ -202,7 +204,7 @@ impl Gate {
             return self.redeem(call, approval);
         }
         let encode = |args: &Json| splice::with_arguments(&call.frame, args).unwrap_or_default();
-        let admission = self.engine.admit(Proposal {
+        let start = self.engine.start(Proposal {
             scope: &self.scope,
             call_id: call.id.as_str().to_owned(),
             tool_name: call.tool.clone(),
@@ -215,16 +217,17 @@ impl Gate {
             bytes: call.frame.bytes(),
             encode: &encode,
         });
-        match admission {
-            Admission::Permit(permit) => self.begin(call, permit),
-            Admission::Hold(held) => match hold::asked(&held) {
+        match start {
+            Start::Running(running) => forward(call.id, call.frame.into_bytes(), running),
+            Start::Permit(permit) => self.begin(call, permit),
+            Start::Hold(held) => match hold::asked(&held) {
                 Some(approval) => {
                     self.has_asked.store(true, Ordering::Release);
                     Done::Held(Box::new(call), approval, hold::refused(&held))
                 }
                 None => Done::Refused(call.id, hold::refused(&held)),
             },
-            Admission::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+            Start::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
 
@@ -287,7 +290,7 @@ impl Gate {
 
     fn begin(&self, call: Call, permit: Permit) -> Done {
         let bytes = match permit.rewritten().map(<[u8]>::to_vec) {
-            None => call.frame.bytes().to_vec(),
+            None => call.frame.into_bytes(),
             Some(rewritten) if is_same_call(&call, &rewritten) => rewritten,
             // FAIL-CLOSED: a rewriting that is no longer this call is not sent.
             Some(_) => {
@@ -302,7 +305,7 @@ impl Gate {
             return Done::Dropped(call.id);
         }
         match self.engine.begin(permit, &bytes) {
-            Ok(running) => Done::Begun(call.id, Begun::new(bytes, running)),
+            Ok(running) => forward(call.id, bytes, running),
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
@@ -310,48 +313,36 @@ impl Gate {
     /// Refuses a call without asking the policies, and records it as they would.
     fn deny(&self, call: &Call, reason: &str) -> Refused {
         let call_id = Some(call.id.as_str().to_owned());
-        let entries = [
-            Entry {
-                event_type: EventType::ToolCallProposed,
-                payload: Payload::ToolCallProposed(ToolCallProposed {
-                    call_id: call_id.clone(),
-                    tool_name: Some(call.tool.clone()),
-                    server: Some(self.server.clone()),
-                    args: Some(call.args.clone()),
-                    ..ToolCallProposed::default()
-                }),
-            },
-            Entry {
-                event_type: EventType::PolicyDecision,
-                payload: Payload::PolicyDecision(PolicyDecision {
-                    call_id: call_id.clone(),
-                    outcome: Some("deny".to_owned()),
-                    verdict: Some("deny".to_owned()),
-                    reason: Some(reason.to_owned()),
-                    policy_ref: Some(TOOL_IDENTITY.to_owned()),
-                    ..PolicyDecision::default()
-                }),
-            },
-            Entry {
-                event_type: EventType::ToolCallDenied,
-                payload: Payload::ToolCallDenied(ToolCallDenied {
-                    call_id,
-                    reason_code: Some(reason.to_owned()),
-                    policy_ref: Some(TOOL_IDENTITY.to_owned()),
-                    ..ToolCallDenied::default()
-                }),
-            },
+        let proposed = Payload::ToolCallProposed(ToolCallProposed {
+            call_id: call_id.clone(),
+            tool_name: Some(call.tool.clone()),
+            server: Some(self.server.clone()),
+            args: Some(call.args.clone()),
+            ..ToolCallProposed::default()
+        });
+        let decision = Payload::PolicyDecision(PolicyDecision {
+            call_id: call_id.clone(),
+            outcome: Some("deny".to_owned()),
+            verdict: Some("deny".to_owned()),
+            reason: Some(reason.to_owned()),
+            policy_ref: Some(TOOL_IDENTITY.to_owned()),
+            ..PolicyDecision::default()
+        });
+        let denied = Payload::ToolCallDenied(ToolCallDenied {
+            call_id,
+            reason_code: Some(reason.to_owned()),
+            policy_ref: Some(TOOL_IDENTITY.to_owned()),
+            ..ToolCallDenied::default()
+        });
+        let events = [
+            (EventType::ToolCallProposed, proposed),
+            (EventType::PolicyDecision, decision),
+            (EventType::ToolCallDenied, denied),
         ];
-        let mut event: Option<Hash> = None;
-        for entry in entries {
-            match self
-                .engine
-                .record(&self.scope, entry.event_type, entry.payload)
-            {
-                Ok(recorded) => event = Some(recorded.hash()),
-                Err(refusal) => return refused(&refusal),
-            }
-        }
+        let event = match self.engine.record_all(&self.scope, &events) {
+            Ok(recorded) => Some(recorded.hash()),
+            Err(refusal) => return refused(&refusal),
+        };
         Refused {
             event,
             ..Refused::denied(
@@ -359,6 +350,16 @@ impl Gate {
                 format!("refused ({reason}): ask the operator to look at this tool; do not retry"),
             )
         }
+    }
+}
+
+fn forward(id: Id, bytes: Vec<u8>, running: Running) -> Done {
+    match Begun::new(bytes, running) {
+        Some(begun) => Done::Begun(id, begun),
+        None => Done::Refused(
+            id,
+            Refused::denied(OTHER_BYTES, "refused: ask the operator; do not retry"),
+        ),
     }
 }
 
@@ -395,4 +396,5 @@ fn is_same_call(call: &Call, bytes: &[u8]) -> bool {
     }
 }
 
+const OTHER_BYTES: &str = "runtime_error:bytes_differ";
 const TOOL_IDENTITY: &str = concat!("tool-identity countersign/", env!("CARGO_PKG_VERSION"));

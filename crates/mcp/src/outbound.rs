@@ -78,9 +78,10 @@ impl Outbound {
 }
 
 impl Begun {
-    /// SECURITY: `running` exists only after `Engine::begin` has compared these bytes with a permit.
-    pub(crate) fn new(bytes: Vec<u8>, running: Running) -> Self {
-        Self { bytes, running }
+    /// SECURITY: bytes are sent only for an action that was begun with exactly these; for others
+    /// there is nothing.
+    pub(crate) fn new(bytes: Vec<u8>, running: Running) -> Option<Self> {
+        running.covers(&bytes).then_some(Self { bytes, running })
     }
 
     pub(crate) fn running(&self) -> &Running {

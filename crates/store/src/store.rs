@@ -371,6 +371,15 @@ impl Pending {
         self.answer.blocking_recv().unwrap_or(Err(Error::Stopped))
     }
 
+    /// What became of the event, if that is known by now. Tells it once.
+    pub fn try_wait(&mut self) -> Option<Result<Recorded, Error>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Err(oneshot::error::TryRecvError::Closed) => Some(Err(Error::Stopped)),
+        }
+    }
+
     /// The head of the chain once this event is durable; what the next event can be made for.
     pub fn head(&self) -> Head {
         self.head

@@ -105,8 +105,8 @@ impl Engine {
     ) -> Result<Result<Envelope, NotEdited>, Fault> {
         let policies = self.policies();
         let now = self.now()?;
-        let slot = self.sessions.slot(proposal.scope);
-        let mut guard = lock(&slot);
+        let place = self.sessions.place(proposal.scope);
+        let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
         let mut decided = decide(proposal, &hot, now.get(), &policies)?;
         let judgement = decided.judgement();
@@ -115,7 +115,7 @@ impl Engine {
             judgement.verdict.decision(),
             Decision::Deny | Decision::Transform
         ) {
-            *guard = Some(hot);
+            guard.hot = Some(hot);
             let reason = judgement.verdict.reason().unwrap_or("DENIED");
             return Ok(Err(NotEdited::Denied(reason.to_owned())));
         }
@@ -146,9 +146,9 @@ impl Engine {
         let kind = EventType::ApprovalRequested;
         batch.push(kind, asked.payload, Some(asked.change))?;
         let (hot, pending) = batch.send(self.store())?;
-        *guard = Some(hot);
+        guard.hot = Some(hot);
         drop(guard);
-        let _recorded = durable(pending).inspect_err(|_| *lock(&slot) = None)?;
+        let _recorded = durable(pending).inspect_err(|_| lock(&place).hot = None)?;
         Ok(Ok(asked.envelope))
     }
 }

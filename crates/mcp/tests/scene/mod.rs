@@ -262,6 +262,7 @@ impl Scene {
     }
 
     pub fn events(&self) -> Vec<(EventType, Json)> {
+        self.engine.flush().unwrap();
         let reader = self.engine.store().reader();
         let page = reader
             .page(&Filter::session(&self.scope), None, 100_000)

@@ -248,6 +248,9 @@ impl Web {
     }
 
     pub fn events(&self) -> Vec<(EventType, Json)> {
+        // It waits for the disk, which is nothing for a thread that runs tasks.
+        std::thread::scope(|threads| threads.spawn(|| self.engine.flush().unwrap()).join())
+            .unwrap();
         let reader = self.engine.store().reader();
         let page = reader.page(&Filter::default(), None, 100_000).unwrap();
         let events = page.events.iter().map(|event| {

@@ -1,0 +1,126 @@
+//! Outcomes that a door tells of before they are durable.
+//!
+//! A result may go to the agent as soon as the session's state counts it: the next decision is then
+//! judged with it, and is durable only after it. What must not happen is a decision that has
+//! forgotten it, so a session whose outcome was lost on the way to the disk records it again before
+//! anything else, or decides nothing.
+
+use countersign_event::{EventType, Payload, Scope};
+use countersign_store::Pending;
+
+use crate::engine::MAX_ATTEMPTS;
+use crate::hot::{Hot, Place, lock, rebuild};
+use crate::record::{Batch, durable};
+use crate::refusal::Fault;
+use crate::{Engine, Outcome, Refusal, Running};
+
+/// An outcome that is not known to be durable.
+pub(crate) struct Owed {
+    event_type: EventType,
+    payload: Payload,
+    /// Its way to the disk; none if it was lost there.
+    pending: Option<Pending>,
+}
+
+impl Owed {
+    /// Whether it is durable by now.
+    pub(crate) fn is_paid(&mut self) -> bool {
+        match self.pending.as_mut().and_then(Pending::try_wait) {
+            Some(Ok(_)) => true,
+            Some(Err(_)) => {
+                self.pending = None;
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn wait_until_paid(&mut self) -> bool {
+        self.pending
+            .take()
+            .is_some_and(|pending| pending.wait().is_ok())
+    }
+}
+
+impl Engine {
+    /// Records how an action went without waiting for the disk. Every later decision of the session
+    /// counts it, and none is taken while it cannot be recorded.
+    ///
+    /// The outcome of what people approved is waited for: it ends the life of their approval.
+    pub fn settle_soon(&self, running: Running, outcome: Outcome) -> Result<(), Refusal> {
+        if running.is_approved() {
+            return self.settle(running, outcome).map(drop);
+        }
+        let now = self.clock.now_unix_ms().map_err(Fault::from)?;
+        let scope = running.permit.scope.clone();
+        let (event_type, payload) = running.into_event(outcome, now);
+        let place = self.sessions.place(&scope);
+        let mut guard = lock(&place);
+        guard.owed.retain_mut(|owed| !owed.is_paid());
+        guard.owed.push(Owed {
+            event_type,
+            payload,
+            pending: None,
+        });
+        if self.send_newest(&mut guard, &scope, now).is_some() {
+            return Ok(());
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            match self.recover(&mut guard, &scope) {
+                Err(Fault::Store(error)) if error.is_retryable() => {}
+                recovered => {
+                    guard.hot = Some(recovered?);
+                    return Ok(());
+                }
+            }
+        }
+        Err(Fault::Busy.into())
+    }
+
+    /// Waits until every outcome that was told is durable; what was lost on its way is recorded
+    /// again.
+    pub fn flush(&self) -> Result<(), Refusal> {
+        for (scope, place) in self.sessions.owing() {
+            let mut guard = lock(&place);
+            guard.owed.retain_mut(|owed| !owed.wait_until_paid());
+            if !guard.owed.is_empty() {
+                guard.hot = Some(self.recover(&mut guard, &scope)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the newest outcome on its way, if the state of the session is at hand.
+    fn send_newest(&self, place: &mut Place, scope: &Scope, now: u64) -> Option<()> {
+        let mut batch = Batch::new(scope, now, place.hot.take()?);
+        let owed = place.owed.last_mut()?;
+        batch
+            .push(owed.event_type, owed.payload.clone(), None)
+            .ok()?;
+        let (hot, mut pending) = batch.send(self.store()).ok()?;
+        owed.pending = pending.pop();
+        place.hot = Some(hot);
+        Some(())
+    }
+
+    /// Reads the log again, and records what a door has told of and the log does not have.
+    ///
+    /// FAIL-CLOSED: while that fails, the session has no state to decide from.
+    pub(crate) fn recover(&self, place: &mut Place, scope: &Scope) -> Result<Hot, Fault> {
+        // Somebody has to wait for the disk under the lock here: until it has answered, nobody knows
+        // what the state is.
+        place.owed.retain_mut(|owed| !owed.wait_until_paid());
+        let hot = rebuild(scope, self.store().reader())?;
+        if place.owed.is_empty() {
+            return Ok(hot);
+        }
+        let mut batch = Batch::new(scope, self.clock.now_unix_ms()?, hot);
+        for owed in &place.owed {
+            batch.push(owed.event_type, owed.payload.clone(), None)?;
+        }
+        let (hot, pending) = batch.send(self.store())?;
+        let _recorded = durable(pending)?;
+        place.owed.clear();
+        Ok(hot)
+    }
+}
