@@ -137,6 +137,17 @@ impl Link {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::ToClient(bytes) => came.to_client.push(bytes),
+                Effect::ToCaller(id, bytes) if Some(&id) == mine => came.to_client.push(bytes),
+                // Who no longer waits hears nothing.
+                Effect::ToCaller(id, bytes) => {
+                    drop(self.post(
+                        &id,
+                        Letter::Message {
+                            bytes,
+                            _place: None,
+                        },
+                    ));
+                }
                 Effect::ToServer(outbound) => came.to_server.push(outbound),
                 Effect::Job(job) => {
                     let Some(job) = self.hand_over(job, mine) else {
