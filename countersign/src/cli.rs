@@ -38,7 +38,7 @@ enum Command {
     #[command(hide = true)]
     DemoServer(demo::DemoServer),
     /// Stand between an MCP client and a server
-    Mcp(mcp::Mcp),
+    Mcp(Box<mcp::Mcp>),
     #[command(hide = true)]
     McpGuard(mcp::McpGuard),
     /// Put Countersign in front of the MCP servers of a client

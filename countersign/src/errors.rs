@@ -97,6 +97,7 @@ codes! {
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
     Listen = "C0814", Failed, "choose another address with --listen; `127.0.0.1:0` takes any free port";
+    Config = "C0815", Invalid, "the servers of a door are described in docs/mcp.md; secrets come from a `file` or a `command`";
     ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
     NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
     Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";

@@ -24,21 +24,27 @@ struct Door {
 
 impl Door {
     fn open(scene: &Place, more: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["mcp", "serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(scene.path("data"))
-            .arg("--manifest")
-            .arg(scene.path("manifest.json"))
-            .args(more)
-            .arg("--")
-            .args(scene.server())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Self::command(scene);
+        command.arg("--manifest").arg(scene.path("manifest.json"));
+        Self::start(command.args(more).arg("--").args(scene.server()))
+    }
+
+    fn command(scene: &Place) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.args(["mcp", "serve", "--listen", "127.0.0.1:0", "--data"]);
+        command.arg(scene.path("data"));
+        command
+    }
+
+    fn start(command: &mut Command) -> Self {
+        let piped = command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
+        while !line.contains("http://") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it does not open");
+        }
         let address = line.split("http://").nth(1).expect(&line);
         let address = address.split('/').next().unwrap().to_owned();
         Self {
@@ -62,6 +68,8 @@ impl Door {
         Client {
             stream: BufReader::new(TcpStream::connect(&self.address).unwrap()),
             address: self.address.clone(),
+            path: "/mcp".to_owned(),
+            more: String::new(),
             session: None,
         }
     }
@@ -70,6 +78,9 @@ impl Door {
 struct Client {
     stream: BufReader<TcpStream>,
     address: String,
+    path: String,
+    /// More headers.
+    more: String,
     session: Option<String>,
 }
 
@@ -79,8 +90,10 @@ impl Client {
         let session =
             session.map_or_else(String::new, |name| format!("mcp-session-id: {name}\r\n"));
         let request = format!(
-            "{verb} /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{session}content-length: {}\r\n\r\n{body}",
+            "{verb} {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{}{session}content-length: {}\r\n\r\n{body}",
+            self.path,
             self.address,
+            self.more,
             body.len()
         );
         let stream = self.stream.get_mut();
@@ -186,4 +199,98 @@ fn an_address_that_is_taken_is_an_error_with_a_hint() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("error[C0814]"));
+}
+
+#[test]
+fn servers_of_a_file_have_paths_rules_and_secrets_of_their_own() {
+    let scene = Place::new();
+    let toy: Vec<String> = scene
+        .server()
+        .into_iter()
+        .map(|word| word.into_string().unwrap())
+        .collect();
+    let env = scene.path("env");
+    let script = format!("printenv LEVEL KEY > {}; exec \"$@\"", env.display());
+    std::fs::write(scene.path("key"), "hunter2\n").unwrap();
+    std::fs::write(scene.path("door.token"), "open-sesame\n").unwrap();
+    let config = format!(
+        r#"
+        token_file = "door.token"
+        [servers.strict]
+        command = ["sh", "-c", {script:?}, "sh", {}]
+        env = {{ LEVEL = "debug" }}
+        secrets = {{ KEY = {{ file = "key" }} }}
+        manifest = "manifest.json"
+        refusals = "result"
+        hide_undeclared = true
+        [servers.open]
+        command = [{}]
+        mode = "observe"
+        "#,
+        toy.iter()
+            .map(|word| format!("{word:?}"))
+            .collect::<Vec<_>>()
+            .join(", "),
+        toy.iter()
+            .map(|word| format!("{word:?}"))
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
+    std::fs::write(scene.path("servers.toml"), config).unwrap();
+    let mut command = Door::command(&scene);
+    let door = Door::start(command.arg("--config").arg(scene.path("servers.toml")));
+    let client = |name: &str| Client {
+        path: format!("/mcp/{name}"),
+        more: "authorization: Bearer open-sesame\r\n".to_owned(),
+        ..door.client()
+    };
+    // Without the token nobody gets in, and nothing is started.
+    let (status, body) = Client {
+        more: String::new(),
+        ..client("strict")
+    }
+    .post("{}");
+    assert_eq!(
+        (status, body.contains("UNAUTHORIZED")),
+        (401, true),
+        "{body}"
+    );
+    assert!(!env.exists());
+    let (mut strict, mut open) = (client("strict"), client("open"));
+    strict.initialize();
+    open.initialize();
+    assert_eq!(std::fs::read_to_string(&env).unwrap(), "debug\nhunter2\n");
+    let refused = strict.call(1, "undeclared");
+    assert!(refused.contains("\"isError\":true"), "{refused}");
+    assert!(open.call(1, "echo").contains("result"));
+    assert_eq!(client("nobody").post("{}").0, 404);
+    drop((strict, open));
+    door.close();
+    scene.verify();
+    // Secrets are in no log.
+    let bytes = std::fs::read(scene.path("data").join("log.db")).unwrap_or_default();
+    assert!(!bytes.windows(7).any(|part| part == b"hunter2"));
+}
+
+#[test]
+fn a_file_that_is_not_understood_opens_no_door() {
+    let scene = Place::new();
+    std::fs::write(
+        scene.path("servers.toml"),
+        "[servers.a]\ncomand = [\"x\"]\n",
+    )
+    .unwrap();
+    let output = Door::command(&scene)
+        .arg("--config")
+        .arg(scene.path("servers.toml"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("error[C0815]")
+            && said
+                .contains("line 2: unknown key `comand` in [servers.a], did you mean `command`?"),
+        "{said}"
+    );
 }

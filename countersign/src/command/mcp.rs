@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use crate::errors::Failure;
 use crate::exit::Exit;
 
+mod config;
 mod guard;
 mod host;
 mod observed;

@@ -73,6 +73,8 @@ pub struct Call {
     pub(crate) objection: Option<&'static str>,
     /// Set when the client no longer wants it.
     pub(crate) cancelled: Arc<AtomicBool>,
+    /// The approval that it comes back for, after it was answered with a question.
+    pub(crate) back: Option<ApprovalId>,
 }
 
 /// What is delivered once something is recorded.

@@ -14,10 +14,12 @@
 mod access;
 mod beside;
 mod body;
+mod early;
 mod exchange;
 mod headers;
 mod link;
 mod lobby;
+mod metadata;
 mod mirror;
 mod pipes;
 mod plain;

@@ -90,6 +90,17 @@ impl Refused {
     }
 }
 
+/// A request of ours.
+pub(crate) fn request(id: &Id, method: &str, params: &Json) -> Vec<u8> {
+    let params = text(params);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).into_bytes()
+}
+
+/// A result of ours.
+pub(crate) fn result(id: &Id, result: &Json) -> Vec<u8> {
+    answer(Some(id), "result", result)
+}
+
 /// A cancellation of a request that we no longer wait for.
 pub(crate) fn cancelled(id: &Id, reason: &str) -> Vec<u8> {
     let reason = text(&Json::from(reason));

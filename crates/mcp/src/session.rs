@@ -4,11 +4,13 @@
 //! to send and [`Job`]s to run at the [gate](crate::Gate). It keeps who waits for what, so that
 //! every request gets exactly one answer, whatever the peers do.
 
+mod ask;
 mod calls;
 mod client;
 mod held;
 mod list;
 mod loss;
+mod peers;
 mod pending;
 mod server;
 mod time;
@@ -22,6 +24,7 @@ use crate::gate::{Delivery, Done, Job, Waits};
 use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{RefusalForm, Refused};
+use crate::seal::Seal;
 use crate::tools::{Book, Shelf};
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
@@ -40,6 +43,13 @@ pub struct Session {
     late: VecDeque<Id>,
     server_gone: bool,
     complaints: usize,
+    peers: peers::Peers,
+    /// What the client can do, where it said so when the peers met.
+    client: ask::Abilities,
+    /// Our questions to the client's human that have no answer, with the calls that they are about.
+    questions: Vec<(Id, Id)>,
+    questions_asked: u64,
+    began: Instant,
 }
 
 /// How a session behaves.
@@ -62,6 +72,11 @@ pub struct Settings {
     /// How long a call that a human has to decide about is kept open; after that its client is told to
     /// come back.
     pub hold_wait: Duration,
+    /// Where people decide: the id of an approval behind it is the address of its page. A client that
+    /// can show a link shows this one.
+    pub approval_url: Option<String>,
+    /// Seals what a client brings back; without one, calls are not answered with questions.
+    pub seal: Option<std::sync::Arc<Seal>>,
     /// How long a call waits until the server has listed its tools.
     pub list_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
@@ -87,6 +102,8 @@ pub enum Unknown {
 pub enum Effect {
     /// Send this to the client.
     ToClient(Vec<u8>),
+    /// Send this to the client, where it waits for this request of its own.
+    ToCaller(Id, Vec<u8>),
     /// Send this to the server.
     ToServer(Outbound),
     /// Run this at the gate and tell the session what came of it.
@@ -110,6 +127,11 @@ impl Session {
             late: VecDeque::new(),
             server_gone: false,
             complaints: 0,
+            peers: peers::Peers::default(),
+            client: ask::Abilities::default(),
+            questions: Vec::new(),
+            questions_asked: 0,
+            began: Instant::now(),
         }
     }
 
@@ -136,8 +158,20 @@ impl Session {
     /// What came of a job.
     pub fn done(&mut self, done: Done, now: Instant) -> Vec<Effect> {
         match done {
-            Done::Begun(id, begun) => self.begun(id, begun, now),
-            Done::Refused(id, refused) => self.refused(&id, &refused),
+            Done::Begun(id, begun) => {
+                let closed = self.close_question(&id);
+                closed
+                    .into_iter()
+                    .chain(self.begun(id, begun, now))
+                    .collect()
+            }
+            Done::Refused(id, refused) => {
+                let closed = self.close_question(&id);
+                closed
+                    .into_iter()
+                    .chain(self.refused(&id, &refused))
+                    .collect()
+            }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
             Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
@@ -226,6 +260,8 @@ impl Settings {
             elsewhere: ToolNames::none(),
             nonce: nonce.into(),
             hold_wait: Duration::from_secs(300),
+            approval_url: None,
+            seal: None,
             list_wait: Duration::from_secs(10),
             max_waiting: 1024,
         }

@@ -12,6 +12,8 @@ mod scene;
 use std::time::Duration;
 
 use countersign_approval::{Decision, Reason, State};
+use countersign_event::EventType;
+use countersign_mcp::Seal;
 use scene::{Scene, error, json};
 
 const LOOK: Duration = Duration::from_millis(250);
@@ -178,4 +180,268 @@ fn an_approval_is_not_for_other_arguments_nor_for_another_session() {
     let got = scene.send(call(1, 1));
     assert_eq!(error(&got[0]).1, "APPROVAL_UNKNOWN");
     assert_eq!(scene.effects, 0);
+}
+
+/// A client that can show a form, in a revision in which servers send requests.
+fn with_forms(capabilities: &str) -> Scene {
+    let mut scene = scene();
+    scene.send(format!(
+        r#"{{"jsonrpc":"2.0","id":"i","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}}}"#
+    ));
+    scene
+}
+
+fn question(frames: &[String]) -> (String, countersign_canon::Json) {
+    let asked = frames.iter().map(|frame| json(frame));
+    let asked = asked.filter(|frame| frame.get("method").is_some());
+    let [asked] = &asked.collect::<Vec<_>>()[..] else {
+        panic!("{frames:?}");
+    };
+    assert_eq!(
+        asked.get("method").unwrap().as_str(),
+        Some("elicitation/create")
+    );
+    let id = asked.get("id").unwrap().as_str().unwrap().to_owned();
+    (id, asked.get("params").unwrap().clone())
+}
+
+#[test]
+fn a_client_with_forms_is_told_and_its_answer_approves_nothing() {
+    let mut scene = with_forms(r#"{"elicitation":{}}"#);
+    let (id, params) = question(&scene.call("1", "deploy", "{}"));
+    assert_eq!(params.get("mode").unwrap().as_str(), Some("form"));
+    let message = params.get("message").unwrap().as_str().unwrap().to_owned();
+    assert!(
+        message.contains("(code ") && message.contains("approves nothing"),
+        "{message}"
+    );
+    assert!(
+        message.contains("countersign approval show apr_"),
+        "{message}"
+    );
+    // Whatever the client answers, as often as it likes: nothing runs without an approver.
+    for answer in [
+        r#"{"action":"accept","content":{}}"#,
+        r#"{"action":"accept","content":{"approved":true,"decision":"approved"}}"#,
+        r#"{"action":"approve"}"#,
+    ] {
+        let server = scene.server.len();
+        scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","result":{answer}}}"#
+        ));
+        assert!(scene.pass(LOOK).is_empty());
+        assert_eq!(
+            (scene.effects, scene.approvals()),
+            (0, vec![State::Pending])
+        );
+        // The server does not hear of what it did not ask.
+        assert_eq!(scene.server.len(), server);
+    }
+    let answers = scene.events().into_iter().filter(|(event, payload)| {
+        *event == EventType::MemoryWrite
+            && payload.get("memory_store").and_then(|store| store.as_str()) == Some("countersign")
+    });
+    assert_eq!(
+        answers.count(),
+        1,
+        "the first answer is recorded; the others answer nothing"
+    );
+    scene.decide(Decision::Approved);
+    let got = scene.pass(LOOK);
+    assert!(json(got.last().unwrap()).get("result").is_some(), "{got:?}");
+    assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+#[test]
+fn a_question_is_closed_when_it_has_lost_its_point() {
+    let mut scene = with_forms(r#"{"elicitation":{"form":{}}}"#);
+    let (id, _) = question(&scene.call("1", "deploy", "{}"));
+    scene.decide(Decision::Denied(None));
+    let got = scene.pass(LOOK);
+    let [closed, answer] = &got[..] else {
+        panic!("{got:?}");
+    };
+    assert!(
+        closed.contains("notifications/cancelled") && closed.contains(&id),
+        "{closed}"
+    );
+    assert_eq!(error(answer).1, "APPROVAL_DENIED");
+    scene.verify();
+}
+
+#[test]
+fn a_client_that_declines_takes_its_call_back() {
+    let mut scene = with_forms(r#"{"elicitation":{}}"#);
+    let (id, _) = question(&scene.call("1", "deploy", "{}"));
+    let got = scene.send(format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"decline"}}}}"#
+    ));
+    assert_eq!(
+        error(got.last().unwrap()),
+        (-32000, "APPROVAL_WITHDRAWN".to_owned())
+    );
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (0, vec![State::Cancelled])
+    );
+    scene.verify();
+}
+
+#[test]
+fn a_client_that_shows_links_gets_one_where_there_is_a_page() {
+    let mut scene = Scene::with(
+        |settings| {
+            settings.approval_url = Some("https://console.example.com/approvals/".to_owned())
+        },
+        None,
+    );
+    scene.register_approver();
+    scene.list();
+    scene.send(r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"url":{}}}}}"#);
+    let (_, params) = question(&scene.call("1", "deploy", "{}"));
+    assert_eq!(params.get("mode").unwrap().as_str(), Some("url"));
+    let url = params.get("url").unwrap().as_str().unwrap();
+    assert!(
+        url.starts_with("https://console.example.com/approvals/apr_"),
+        "{url}"
+    );
+    // Without a page there is nothing to show: the call is kept open in silence.
+    let mut scene = with_forms(r#"{"elicitation":{"url":{}}}"#);
+    assert!(scene.call("1", "deploy", "{}").is_empty());
+    scene.verify();
+}
+
+/// A call of 2026-07-28 by a client that can show forms.
+fn modern(id: u32, args: &str, more: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{args}{more},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{}}}}}}}}}}"#
+    )
+}
+
+fn modern_scene(key: u8) -> Scene {
+    let seal = std::sync::Arc::new(Seal::new(&[key; 32]));
+    let mut scene = Scene::with(move |settings| settings.seal = Some(seal), None);
+    scene.register_approver();
+    scene.list();
+    scene
+}
+
+fn state(frames: &[String]) -> String {
+    let [frame] = frames else {
+        panic!("{frames:?}");
+    };
+    let result = json(frame).get("result").unwrap().clone();
+    assert_eq!(
+        result.get("resultType").unwrap().as_str(),
+        Some("input_required")
+    );
+    let asked = result
+        .get("inputRequests")
+        .unwrap()
+        .get("countersign")
+        .unwrap();
+    assert_eq!(
+        asked.get("method").unwrap().as_str(),
+        Some("elicitation/create")
+    );
+    result
+        .get("requestState")
+        .unwrap()
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn back(state: &str, action: &str) -> String {
+    format!(
+        r#","requestState":"{state}","inputResponses":{{"countersign":{{"action":"{action}"}}}}"#
+    )
+}
+
+#[test]
+fn without_requests_of_servers_a_call_is_answered_with_a_question_and_comes_back() {
+    let mut scene = modern_scene(1);
+    let state = state(&scene.send(modern(1, r#"{"n":1}"#, "")));
+    // Accepting approves nothing: the call that came back waits.
+    assert!(
+        scene
+            .send(modern(2, r#"{"n":1}"#, &back(&state, "accept")))
+            .is_empty()
+    );
+    assert!(scene.pass(LOOK).is_empty());
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (0, vec![State::Pending])
+    );
+    scene.decide(Decision::Approved);
+    let got = scene.pass(LOOK);
+    assert_eq!(json(&got[0]).get("id").unwrap().as_u64(), Some(2));
+    assert!(json(&got[0]).get("result").is_some(), "{got:?}");
+    // What was ours did not reach the server.
+    let sent = scene.server.last().unwrap();
+    assert!(
+        !sent.contains("requestState") && !sent.contains("inputResponses"),
+        "{sent}"
+    );
+    // It was for once.
+    let again = scene.send(modern(3, r#"{"n":1}"#, &back(&state, "accept")));
+    assert_eq!(error(&again[0]).1, "APPROVAL_USED");
+    assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+#[test]
+fn a_state_is_good_for_its_session_its_call_and_its_time() {
+    let mut scene = modern_scene(1);
+    let good = state(&scene.send(modern(1, r#"{"n":1}"#, "")));
+    scene.decide(Decision::Approved);
+    let refused =
+        |got: Vec<String>| assert_eq!(error(&got[0]), (-32602, "STATE_REFUSED".to_owned()));
+    // Other arguments, and a changed state.
+    refused(scene.send(modern(2, r#"{"n":2}"#, &back(&good, "accept"))));
+    let changed = format!("{}0", &good[..good.len() - 1]);
+    let changed = if changed == good {
+        format!("{}1", &good[..good.len() - 1])
+    } else {
+        changed
+    };
+    refused(scene.send(modern(3, r#"{"n":1}"#, &back(&changed, "accept"))));
+    // Another session.
+    let mut other = modern_scene(2);
+    refused(other.send(modern(1, r#"{"n":1}"#, &back(&good, "accept"))));
+    assert_eq!(other.effects, 0);
+    // Too late.
+    scene.pass(Duration::from_secs(3601));
+    refused(scene.send(modern(4, r#"{"n":1}"#, &back(&good, "accept"))));
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (0, vec![State::Approved])
+    );
+    scene.verify();
+}
+
+#[test]
+fn who_declines_instead_of_coming_back_takes_the_call_back() {
+    let mut scene = modern_scene(1);
+    let state = state(&scene.send(modern(1, "{}", "")));
+    let got = scene.send(modern(2, "{}", &back(&state, "decline")));
+    assert_eq!(error(got.last().unwrap()).1, "APPROVAL_WITHDRAWN");
+    assert_eq!(
+        (scene.effects, scene.approvals()),
+        (0, vec![State::Cancelled])
+    );
+    scene.verify();
+}
+
+#[test]
+fn what_a_server_wants_back_is_not_lost_behind_what_we_want_back() {
+    let mut scene = modern_scene(1);
+    let theirs = r#","requestState":"theirs","inputResponses":{"a":{}}"#;
+    assert!(scene.send(modern(1, "{}", theirs)).is_empty());
+    scene.decide(Decision::Approved);
+    scene.pass(LOOK);
+    let sent = scene.server.last().unwrap();
+    assert!(sent.contains(r#""requestState":"theirs""#), "{sent}");
+    scene.verify();
 }

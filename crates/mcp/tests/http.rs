@@ -339,3 +339,70 @@ async fn calls_of_one_session_run_side_by_side() {
     assert_eq!(first.post(PING).await.status, 200);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_that_is_not_known_is_not_found_by_its_status_where_the_revision_says_so() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    let modern = r#"{"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let got = client.post(modern).await;
+    assert_eq!((got.status, error(&got.body).0), (404, -32601));
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client
+        .post(r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#)
+        .await;
+    assert_eq!((got.status, error(&got.body).0), (200, -32601));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_tokens_come_from_is_told_under_the_address_that_the_client_calls() {
+    let metadata = |seen: &Seen| {
+        let json = "content-type: application/json\r\n";
+        let path = seen.head.split(' ').nth(1)?.to_owned();
+        if path == "/.well-known/oauth-protected-resource/upstream" {
+            let body = br#"{"resource":"https://up.example/upstream","authorization_servers":["https://as.example"]}"#;
+            return Some(Answer::Body(200, json, body.to_vec()));
+        }
+        let challenge = "www-authenticate: Bearer resource_metadata=\"https://up.example/.well-known/oauth-protected-resource/upstream\"\r\n";
+        seen.header("authorization")
+            .is_none()
+            .then(|| Answer::Body(401, challenge, b"who are you?".to_vec()))
+    };
+    let web = Web::with(metadata, |_| {}).await;
+    let mut client = web.client().await;
+    let got = client.post(PING).await;
+    assert_eq!((got.status, got.body.as_str()), (401, "who are you?"));
+    let said = header(&got.head, "www-authenticate").unwrap();
+    let ours = format!("http://{}", web.door);
+    let expect =
+        format!(r#"Bearer resource_metadata="{ours}/.well-known/oauth-protected-resource/mcp""#);
+    assert_eq!(said, expect);
+    let mut client = web.client().await;
+    client
+        .send_raw(format!(
+            "GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nhost: {}\r\n\r\n",
+            web.door
+        ))
+        .await;
+    let got = client.finish().await;
+    let expect =
+        format!(r#"{{"resource":"{ours}/mcp","authorization_servers":["https://as.example"]}}"#);
+    assert_eq!((got.status, got.body), (200, expect));
+    // With a token the request passes, and the server sees the token.
+    let mut client = web.client().await;
+    let got = client
+        .ask("POST", "authorization: Bearer t\r\n", PING)
+        .await;
+    assert_eq!(got.status, 200);
+    assert_eq!(
+        web.seen()
+            .last()
+            .unwrap()
+            .header("authorization")
+            .as_deref(),
+        Some("Bearer t")
+    );
+    web.close().await;
+}

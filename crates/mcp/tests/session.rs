@@ -440,3 +440,55 @@ fn lists_in_pages_are_put_together_whoever_asked_for_them() {
     assert!(scene.client.iter().all(|frame| !frame.contains("n0nce")));
     scene.verify();
 }
+
+/// What the log keeps about the peers.
+fn peers(scene: &Scene) -> Vec<String> {
+    let events = scene.events().into_iter();
+    let kept = events.filter(|(_, payload)| {
+        payload.get("memory_key").and_then(|key| key.as_str()) == Some("mcp/peers")
+    });
+    kept.map(|(_, payload)| scene::text(payload.get("content").unwrap().to_sorted_ascii()))
+        .collect()
+}
+
+#[test]
+fn the_log_keeps_who_the_peers_say_they_are_and_their_trace() {
+    let mut scene = Scene::new();
+    scene.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"clever","version":"2"},"_meta":{"traceparent":"00-aa-bb-01"}}}"#);
+    scene.list();
+    let expect = r#"{"client":{"name":"clever","version":"2"},"protocol_version":"2025-11-25","traceparent":"00-aa-bb-01"}"#;
+    assert_eq!(peers(&scene), [expect]);
+    // Without a handshake the first request tells it, and the others nothing new.
+    let mut scene = Scene::new();
+    for id in 1..3 {
+        scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"modern"}}}}}}}}"#
+        ));
+    }
+    let expect = r#"{"client":{"name":"modern"},"protocol_version":"2026-07-28"}"#;
+    assert_eq!(peers(&scene), [expect]);
+    scene.verify();
+}
+
+#[test]
+fn a_warning_goes_along_with_the_result_and_nothing_else_changes() {
+    let source = Source {
+        name: "warn.rego".to_owned(),
+        text: r#"package p
+import rego.v1
+verdict := {"decision":"warn","reason":"LARGE","message":"that was \"large\""} if input.action.args.n > 10
+else := {"decision":"allow","reason":"OK"}
+"#
+        .to_owned(),
+    };
+    let policy = UserPolicy::compile("warn", &[source], "data.p.verdict", Mode::Enforce).unwrap();
+    let mut scene = Scene::with(|_| {}, Some(policy));
+    scene.list();
+    let plain = scene.call("1", "read", r#"{"n":1}"#);
+    let warned = scene.call("2", "read", r#"{"n":11}"#);
+    let meta = r#""_meta":{"countersign/warning":"that was \"large\""},"#;
+    assert!(warned[0].contains(meta), "{warned:?}");
+    let without = warned[0].replace(meta, "").replace("\"id\":2", "\"id\":1");
+    assert_eq!(without, plain[0]);
+    scene.verify();
+}

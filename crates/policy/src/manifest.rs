@@ -37,6 +37,7 @@ pub use model::{
     Approval, Arguments, Budgets, Exec, Fs, Integrity, Loops, Net, OnTaint, Permissions, Sandbox,
     Schema, SideEffect, Tool,
 };
+pub use near::nearest;
 pub use pointer::{Pointer, PointerError};
 
 use countersign_canon::{Digest, Json, Limits};

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use countersign_engine::{Engine, Origin, PolicyFiles, SystemClock};
 use countersign_event::Scope;
 use countersign_mcp::tools::Book;
-use countersign_mcp::{FrameLimits, RefusalForm, Settings, ToolNames, Unknown};
+use countersign_mcp::{FrameLimits, RefusalForm, Seal, Settings, ToolNames, Unknown};
 use countersign_policy::Policies;
 use countersign_policy::manifest::Tool;
 use countersign_store::Folder;
@@ -41,6 +41,9 @@ pub(super) struct Rules {
     /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hold_wait: u64,
+    /// Where people decide: clients that can show links show this one, with the id of the approval behind it
+    #[arg(long, value_name = "URL")]
+    approval_url: Option<String>,
     /// How a refused call is answered
     #[arg(long, value_enum, default_value = "error")]
     refusals: Refusals,
@@ -55,8 +58,20 @@ pub(super) struct Rules {
     pub(super) max_frame: usize,
 }
 
+/// What a server of a configuration has in the place of what holds for all.
+#[derive(Default)]
+pub(super) struct Own {
+    pub(super) manifest: Option<PathBuf>,
+    pub(super) policies: Option<Vec<PathBuf>>,
+    pub(super) mode: Option<Mode>,
+    pub(super) refusals: Option<Refusals>,
+    pub(super) unknown_methods: Option<UnknownMethods>,
+    pub(super) hide_undeclared: Option<bool>,
+    pub(super) hold_wait: Option<u64>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub(super) enum Mode {
     /// What is not allowed does not reach the server
     Enforce,
     /// Everything reaches the server
@@ -64,7 +79,7 @@ enum Mode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Refusals {
+pub(super) enum Refusals {
     /// As an error of the protocol
     Error,
     /// As a result of the tool that says that it failed
@@ -72,7 +87,7 @@ enum Refusals {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum UnknownMethods {
+pub(super) enum UnknownMethods {
     /// They are refused
     Refuse,
     /// They pass
@@ -80,6 +95,20 @@ enum UnknownMethods {
 }
 
 impl Rules {
+    /// The same, with a server's own words in their place.
+    pub(super) fn with(&self, own: Own) -> Self {
+        Self {
+            manifest: own.manifest.or_else(|| self.manifest.clone()),
+            policy: own.policies.unwrap_or_else(|| self.policy.clone()),
+            mode: own.mode.unwrap_or(self.mode),
+            refusals: own.refusals.unwrap_or(self.refusals),
+            unknown_methods: own.unknown_methods.unwrap_or(self.unknown_methods),
+            hide_undeclared: own.hide_undeclared.unwrap_or(self.hide_undeclared),
+            hold_wait: own.hold_wait.unwrap_or(self.hold_wait),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn has_manifest(&self) -> bool {
         self.manifest.is_some()
     }
@@ -117,6 +146,8 @@ impl Rules {
         let mut settings = Settings::new(server, random()?);
         settings.limits.max_bytes = self.max_frame;
         settings.hold_wait = Duration::from_secs(self.hold_wait);
+        settings.approval_url.clone_from(&self.approval_url);
+        settings.seal = Some(Arc::new(Seal::new(&random_bytes()?)));
         settings.refusals = match self.refusals {
             Refusals::Error => RefusalForm::Error,
             Refusals::Result => RefusalForm::ToolResult,
@@ -178,10 +209,14 @@ pub(super) fn observed(folder: &Path) -> String {
 
 /// A text that nobody can guess.
 pub(super) fn random() -> Result<String, Failure> {
-    let mut bytes = [0; 12];
+    Ok(base16ct::lower::encode_string(&random_bytes::<12>()?))
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::new(Code::Server, format!("there is no randomness: {error}")))?;
-    Ok(base16ct::lower::encode_string(&bytes))
+    Ok(bytes)
 }
 
 const AGENT: &str = "mcp-client";

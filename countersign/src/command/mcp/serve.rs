@@ -1,21 +1,24 @@
 //! `countersign mcp serve`
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
 use countersign_canon::Json;
 use countersign_engine::Engine;
 use countersign_mcp::http::{
-    Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream,
+    Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream, UpstreamError,
 };
 use countersign_mcp::stdio::Host;
 use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{Gate, Session};
 use countersign_store::Folder;
 
+use super::config::{self, Config, is_name};
 use super::guard;
 use super::host::Wrapper;
 use super::reload::{Hangups, Journal, Watch};
@@ -41,14 +44,21 @@ Examples:
   countersign mcp serve --upstream http://127.0.0.1:3000/mcp
   countersign mcp serve --manifest manifest.yaml --upstream files=http://127.0.0.1:3000/mcp \\
     --upstream web=https://mcp.example.com/mcp
+  countersign mcp serve --config servers.toml
   countersign mcp serve -- npx -y @modelcontextprotocol/server-filesystem /srv/docs")]
 pub(crate) struct Serve {
-    /// Where clients find it
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7300")]
-    listen: SocketAddr,
+    /// Where clients find it [default: 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The servers, each with what holds for it alone
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "command"])]
+    config: Option<PathBuf>,
     /// A server: its address, with a name in front if there are several
-    #[arg(long, value_name = "[NAME=]URL", required_unless_present = "command")]
+    #[arg(long, value_name = "[NAME=]URL", required_unless_present_any = ["command", "config"])]
     upstream: Vec<String>,
+    /// A file with a token that clients must bring, as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// A name, other than this machine's own, that clients may call this by
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -62,49 +72,77 @@ pub(crate) struct Serve {
     command: Vec<OsString>,
 }
 
+/// A server, where it is found, and what holds for it.
+struct Place {
+    name: String,
+    path: String,
+    upstream: Upstream,
+    rules: Rules,
+    response_time: Option<Duration>,
+}
+
 impl Serve {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let watch = Watch::new(self.rules.files());
+        let mut config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        let places = self.places(std::mem::take(&mut config.servers))?;
+        let access = self.access(&config)?;
         let folder = self.rules.folder()?;
-        let mut engines: Vec<Arc<Engine>> = Vec::new();
         let mut served: Vec<Served> = Vec::new();
-        for (name, path, upstream) in self.servers()? {
-            if served.iter().any(|one| one.path == path) {
+        let mut watched: Vec<(Watch, Arc<Engine>)> = Vec::new();
+        let mut shared: Option<Arc<Engine>> = None;
+        let mut says_what_holds = false;
+        for place in places {
+            if served.iter().any(|one| one.path == place.path) {
+                let path = place.path;
                 let text = format!("`{path}` is there twice: give each server a name of its own");
                 return Err(Failure::new(Code::Server, text));
             }
-            // Without a manifest each server's tools decide for themselves.
-            let engine = match engines.first() {
-                Some(engine) if self.rules.has_manifest() => Arc::clone(engine),
-                _ => self.rules.engine()?,
+            let has_manifest = place.rules.has_manifest();
+            // Servers without a manifest, or with rules of their own, are judged apart.
+            let engine = match shared.as_ref().filter(|_| self.config.is_none()) {
+                Some(engine) => Arc::clone(engine),
+                None => {
+                    let watch = Watch::new(place.rules.files());
+                    let engine = place.rules.engine()?;
+                    watched.push((watch, Arc::clone(&engine)));
+                    engine
+                }
             };
-            if !self.rules.has_manifest() || engines.is_empty() {
-                engines.push(Arc::clone(&engine));
-            }
-            let reception = Desk {
-                server: name,
-                engine,
-                folder: folder.clone(),
-                rules: self.rules.clone(),
-                keeping: Arc::default(),
-            };
+            shared = has_manifest.then(|| Arc::clone(&engine));
+            says_what_holds |= !has_manifest;
             served.push(Served {
-                path,
-                upstream,
-                reception: Arc::new(reception),
+                path: place.path,
+                upstream: place.upstream,
+                response_time: place.response_time,
+                reception: Arc::new(Desk {
+                    server: place.name,
+                    engine,
+                    folder: folder.clone(),
+                    rules: place.rules,
+                    keeping: Arc::default(),
+                }),
             });
         }
+        let engines: Vec<_> = watched
+            .iter()
+            .map(|(_, engine)| Arc::clone(engine))
+            .collect();
         let journal = Arc::new(Journal::of_door(&engines, self.rules.scope()?));
-        watch.start(engines, Arc::clone(&journal), Hangups::Ours)?;
-        if !self.rules.has_manifest() {
+        for (watch, engine) in watched {
+            watch.start(vec![engine], Arc::clone(&journal), Hangups::Ours)?;
+        }
+        if says_what_holds {
             output::stderr(&observed(folder.path()));
         }
         let shown: Vec<_> = served
             .iter()
             .map(|one| (one.path.clone(), one.upstream.shown()))
             .collect();
-        let door = Door::new(served, self.access(), self.limits());
-        let listen = self.listen;
+        let door = Door::new(served, access, self.limits());
+        let listen = self.listen.or(config.listen).unwrap_or(LISTEN);
         door.run(listen, |address| {
             for (path, upstream) in shown {
                 let line = format!("countersign: http://{address}{path} stands before {upstream}");
@@ -116,37 +154,77 @@ impl Serve {
         Ok(Exit::Done)
     }
 
-    /// The name, the path and the place of each server.
-    fn servers(&self) -> Result<Vec<(String, String, Upstream)>, Failure> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            return self.upstream.iter().map(|text| named(text)).collect();
+    /// Where each server is, and what holds for it.
+    fn places(&self, configured: Vec<config::Server>) -> Result<Vec<Place>, Failure> {
+        if self.config.is_some() {
+            return configured
+                .into_iter()
+                .map(|one| self.configured(one))
+                .collect();
+        }
+        let place = |(name, path, upstream)| Place {
+            name,
+            path,
+            upstream,
+            rules: self.rules.clone(),
+            response_time: None,
         };
-        // What cannot be found is noticed before anybody calls.
-        let _found = guard::command()?;
-        let (program, arguments) = (program.clone(), arguments.to_vec());
-        let shown = program.to_string_lossy().into_owned();
-        let command = move || {
-            let mut command = Command::new(&program);
-            command.args(&arguments);
-            command
-        };
-        let upstream = Upstream::Command(Program {
-            shown,
-            command: Arc::new(command),
-            guard: Arc::new(|| guard::command().ok()),
-        });
-        Ok(vec![(name_of(&self.command), "/mcp".to_owned(), upstream)])
+        if self.command.is_empty() {
+            let named = self.upstream.iter().map(|text| named(text).map(place));
+            return named.collect();
+        }
+        let name = name_of(&self.command);
+        let upstream = program(self.command.clone(), Vec::new(), None)?;
+        Ok(vec![place((name, "/mcp".to_owned(), upstream))])
     }
 
-    fn access(&self) -> Access {
+    fn configured(&self, server: config::Server) -> Result<Place, Failure> {
+        let upstream = match server.place {
+            config::Place::Address { url, headers } => {
+                let invalid = |error: UpstreamError| Failure::new(Code::Config, error.to_string());
+                let mut remote = Remote::new(&url).map_err(invalid)?;
+                for (name, secret) in headers {
+                    let value = secret.reveal(&name)?;
+                    remote = remote.with_header(&name, &value).map_err(invalid)?;
+                }
+                Upstream::Http(remote)
+            }
+            config::Place::Program {
+                command,
+                mut env,
+                secrets,
+                folder,
+            } => {
+                for (name, secret) in secrets {
+                    let value = secret.reveal(&name)?;
+                    env.push((name, value));
+                }
+                let command = command.into_iter().map(OsString::from).collect();
+                program(command, env, folder)?
+            }
+        };
+        Ok(Place {
+            path: format!("/mcp/{}", server.name),
+            name: server.name,
+            upstream,
+            rules: self.rules.with(server.own),
+            response_time: server.response_time,
+        })
+    }
+
+    fn access(&self, config: &Config) -> Result<Access, Failure> {
         let mut access = Access::default();
-        for host in &self.allow_host {
+        for host in self.allow_host.iter().chain(&config.allow_hosts) {
             access = access.with_host(host);
         }
-        for origin in &self.allow_origin {
+        for origin in self.allow_origin.iter().chain(&config.allow_origins) {
             access = access.with_origin(origin);
         }
-        access
+        if let Some(path) = self.token_file.as_ref().or(config.token_file.as_ref()) {
+            let token = config::Secret::File(path.clone()).reveal("token_file")?;
+            access = access.with_token(&token);
+        }
+        Ok(access)
     }
 
     fn limits(&self) -> Limits {
@@ -226,13 +304,36 @@ impl Host for OneAtATime {
     }
 }
 
+/// A program that is started for each session.
+fn program(
+    command: Vec<OsString>,
+    env: Vec<(String, String)>,
+    folder: Option<PathBuf>,
+) -> Result<Upstream, Failure> {
+    // What cannot be found is noticed before anybody calls.
+    let _found = guard::command()?;
+    let mut words = command.into_iter();
+    let program = words.next().unwrap_or_default();
+    let arguments: Vec<OsString> = words.collect();
+    let shown = program.to_string_lossy().into_owned();
+    let command = move || {
+        let mut command = Command::new(&program);
+        command.args(&arguments).envs(env.iter().cloned());
+        if let Some(folder) = &folder {
+            command.current_dir(folder);
+        }
+        command
+    };
+    Ok(Upstream::Command(Program {
+        shown,
+        command: Arc::new(command),
+        guard: Arc::new(|| guard::command().ok()),
+    }))
+}
+
 /// The name, the path and the address of a server.
 fn named(text: &str) -> Result<(String, String, Upstream), Failure> {
     let invalid = |message: String| Failure::new(Code::Server, message);
-    let is_name = |name: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        !name.is_empty() && name.len() <= 100 && name.bytes().all(plain)
-    };
     let (name, address) = match text.split_once('=') {
         Some((name, address)) if is_name(name) => (Some(name), address),
         _ => (None, text),
@@ -251,6 +352,8 @@ fn named(text: &str) -> Result<(String, String, Upstream), Failure> {
         }
     })
 }
+
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7300);
 
 #[cfg(test)]
 mod tests {

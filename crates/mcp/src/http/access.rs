@@ -2,8 +2,10 @@
 //!
 //! A web page can make a browser send requests to a door on this machine, by naming it or by making
 //! its own name lead here. Such requests carry the page's `Origin`, or the page's name as `Host`.
+//! Where the operator has set a token, clients must bring it.
 
-use hyper::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use countersign_canon::Digest;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{Uri, http::uri::Authority};
 
 /// The names under which the door may be called. Names of this machine are always among them.
@@ -11,6 +13,8 @@ use hyper::{Uri, http::uri::Authority};
 pub struct Access {
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Of the token: comparing digests tells nothing about the token by its time.
+    token: Option<Digest>,
 }
 
 /// Why a request is not let in.
@@ -20,6 +24,8 @@ pub(super) enum Stranger {
     Host,
     #[error("the origin is not allowed here; see --allow-origin")]
     Origin,
+    #[error("the token of this door is missing, or is another one")]
+    Token,
 }
 
 impl Access {
@@ -37,6 +43,18 @@ impl Access {
         self
     }
 
+    /// Lets in only clients that bring this token, as `Authorization: Bearer TOKEN`.
+    #[must_use = "gives the changed access back"]
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(Digest::of(token.as_bytes()));
+        self
+    }
+
+    /// Whether `Authorization` is ours, and not the server's.
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
         let host = only(headers, &HOST).map_err(|()| Stranger::Host)?;
         // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
@@ -46,9 +64,19 @@ impl Access {
             return Err(Stranger::Host);
         }
         match only(headers, &ORIGIN).map_err(|()| Stranger::Origin)? {
-            None => Ok(()),
-            Some(origin) if self.is_welcome(origin) => Ok(()),
-            Some(_) => Err(Stranger::Origin),
+            None => {}
+            Some(origin) if self.is_welcome(origin) => {}
+            Some(_) => return Err(Stranger::Origin),
+        }
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let brought = only(headers, &AUTHORIZATION).map_err(|()| Stranger::Token)?;
+        let brought = brought.and_then(|value| value.split_once(' '));
+        let brought = brought.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        match brought.map(|(_, brought)| Digest::of(brought.trim().as_bytes())) {
+            Some(brought) if brought == *token => Ok(()),
+            _ => Err(Stranger::Token),
         }
     }
 
@@ -135,6 +163,37 @@ mod tests {
         assert_eq!(check(&access, &twice), Err(Stranger::Host));
         let named = access.with_host("proxy.internal");
         assert_eq!(check(&named, &[(HOST, "proxy.internal:443")]), Ok(()));
+    }
+
+    #[test]
+    fn who_does_not_bring_the_token_is_not_let_in() {
+        let access = Access::default().with_token("s3cret");
+        let with = |value: &str| check(&access, &[(HOST, "localhost"), (AUTHORIZATION, value)]);
+        assert_eq!(with("Bearer s3cret"), Ok(()));
+        assert_eq!(with("bearer  s3cret"), Ok(()));
+        for wrong in [
+            "",
+            "s3cret",
+            "Bearer",
+            "Bearer ",
+            "Bearer s3cre",
+            "Basic s3cret",
+            "Bearer S3cret",
+        ] {
+            assert_eq!(with(wrong), Err(Stranger::Token), "{wrong}");
+        }
+        assert_eq!(check(&access, &[(HOST, "localhost")]), Err(Stranger::Token));
+        let twice = [
+            (HOST, "localhost"),
+            (AUTHORIZATION, "Bearer s3cret"),
+            (AUTHORIZATION, "Bearer s3cret"),
+        ];
+        assert_eq!(check(&access, &twice), Err(Stranger::Token));
+        // Who is a stranger by another thing hears nothing about tokens.
+        assert_eq!(
+            check(&access, &[(HOST, "example.com")]),
+            Err(Stranger::Host)
+        );
     }
 
     #[test]

@@ -9,11 +9,12 @@ use hyper::{Method as Verb, Response, StatusCode};
 
 use crate::frame::{Frame, Id, Kind};
 use crate::outbound::{Carries, Outbound};
-use crate::reply::Refused;
+use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::session::Instead;
 use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
+use super::early::Ear;
 use super::link::{Came, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
@@ -33,6 +34,8 @@ pub(super) struct Exchange {
     /// The frame as it came, where headers repeat parts of it.
     pub(super) original: Option<Frame>,
     pub(super) mailbox: Option<Mailbox>,
+    /// How the client calls the server.
+    pub(super) address: Option<String>,
 }
 
 /// What happened while the server was waited for.
@@ -57,35 +60,48 @@ pub(super) enum Attended<T> {
 
 impl Exchange {
     /// Carries a frame of the client.
-    pub(super) async fn carry(mut self, frame: Frame, mut waiting: Waiting) {
+    pub(super) async fn carry(mut self, frame: Frame, waiting: Waiting) {
+        let mut ear = Ear::new(waiting);
         let (effects, mailbox) = self.link.client_sends(frame, self.id.as_ref());
         self.mailbox = mailbox;
         let mut came = self.link.drive(effects, self.id.as_ref()).await;
         loop {
-            let (main, answer) = self.sort(came);
-            if let Some(answer) = answer {
-                return answered(waiting, reply::message(StatusCode::OK, answer));
+            let (main, messages) = self.sort_all(came);
+            for message in messages {
+                match self.id.clone().filter(|_| is_word(&message)) {
+                    // The request is not answered by it: a human decides, and the client may hear so.
+                    Some(id) => ear.say(&id, &message, self.lobby.limits.write_time).await,
+                    None => {
+                        let response = reply::message(self.status_of(&message), message);
+                        return answered(ear.into_waiting(), response);
+                    }
+                }
             }
             if let Some(main) = main {
-                return self.forward(main.into_bytes(), waiting).await;
+                return self.forward(main.into_bytes(), ear.into_waiting()).await;
             }
             let Some(id) = self.id.clone() else {
-                return answered(waiting, reply::bare(StatusCode::ACCEPTED));
+                return answered(ear.into_waiting(), reply::bare(StatusCode::ACCEPTED));
             };
             if !self.link.session().waits(&id) {
                 // Cancelled before anything was sent.
                 let refused = Refused::denied("CANCELLED", "the request was cancelled");
                 let response = reply::error(StatusCode::OK, &refused, Some(&id));
-                return answered(waiting, response);
+                return answered(ear.into_waiting(), response);
             }
-            came = match self
-                .turn(waiting.closed(), std::future::pending::<()>())
-                .await
-            {
+            came = match self.turn(ear.closed(), std::future::pending::<()>()).await {
                 Turn::Server(()) => Came::default(),
                 Turn::Came(came) => came,
                 Turn::Gone => return self.abandon().await,
             };
+        }
+    }
+
+    /// From 2026-07-28 on a method that is not known is not found, also by its status.
+    fn status_of(&self, answer: &[u8]) -> StatusCode {
+        match !self.is_legacy() && error_code(answer) == Some(METHOD_NOT_FOUND) {
+            true => StatusCode::NOT_FOUND,
+            false => StatusCode::OK,
         }
     }
 
@@ -229,6 +245,11 @@ impl Exchange {
     /// What goes to the server as this request, and what the client is to hear. Anything else for
     /// the server is sent beside.
     pub(super) fn sort(&self, came: Came) -> (Option<Outbound>, Option<Vec<u8>>) {
+        let (main, messages) = self.sort_all(came);
+        (main, messages.into_iter().next_back())
+    }
+
+    fn sort_all(&self, came: Came) -> (Option<Outbound>, Vec<Vec<u8>>) {
         let mut main = None;
         for outbound in came.to_server {
             let is_main = match outbound.carries() {
@@ -241,7 +262,7 @@ impl Exchange {
                 false => self.send_beside(outbound),
             }
         }
-        (main, came.to_client.into_iter().next_back())
+        (main, came.to_client)
     }
 
     /// Whether the server should be heard out although the client is gone: before 2026-07-28 a
@@ -354,6 +375,29 @@ pub(super) fn answered(waiting: Waiting, response: Response<super::body::Sent>) 
 
 pub(super) fn header_mismatch(mismatch: &mirror::Mismatch) -> Refused {
     Refused::denied("HEADER_MISMATCH", format!("refused: {mismatch}")).with_code(HEADER_MISMATCH)
+}
+
+/// Whether it is a message of the protocol.
+pub(super) fn is_message(bytes: &[u8]) -> bool {
+    Frame::read(bytes.to_vec(), &FrameLimits::default()).is_ok()
+}
+
+/// Whether a message answers nothing.
+fn is_word(message: &[u8]) -> bool {
+    let frame = Frame::read(message.to_vec(), &FrameLimits::default());
+    matches!(
+        frame.as_ref().map(Frame::kind),
+        Ok(Kind::Request { .. } | Kind::Notification { .. })
+    )
+}
+
+fn error_code(message: &[u8]) -> Option<i64> {
+    let frame = Frame::read(message.to_vec(), &FrameLimits::default()).ok()?;
+    let Kind::Error { error, .. } = frame.kind() else {
+        return None;
+    };
+    let code = frame.member(Some(*error), "code")?;
+    std::str::from_utf8(frame.part(code)).ok()?.parse().ok()
 }
 
 /// The tool and the arguments of a call.

@@ -90,7 +90,8 @@ pub(super) struct Mailbox {
 }
 
 impl Link {
-    pub(super) fn new(opened: Opened, threads: Threads, census: Census) -> Arc<Self> {
+    pub(super) fn new(mut opened: Opened, threads: Threads, census: Census) -> Arc<Self> {
+        opened.session.client_is_known();
         Arc::new(Self {
             session: Mutex::new(opened.session),
             gate: Arc::new(opened.gate),
@@ -137,6 +138,17 @@ impl Link {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::ToClient(bytes) => came.to_client.push(bytes),
+                Effect::ToCaller(id, bytes) if Some(&id) == mine => came.to_client.push(bytes),
+                // Who no longer waits hears nothing.
+                Effect::ToCaller(id, bytes) => {
+                    drop(self.post(
+                        &id,
+                        Letter::Message {
+                            bytes,
+                            _place: None,
+                        },
+                    ));
+                }
                 Effect::ToServer(outbound) => came.to_server.push(outbound),
                 Effect::Job(job) => {
                     let Some(job) = self.hand_over(job, mine) else {

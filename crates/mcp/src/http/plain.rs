@@ -10,6 +10,7 @@ use crate::session::Instead;
 use super::body::{Held, ReadError};
 use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered};
 use super::headers;
+use super::metadata;
 use super::reply::{self, Waiting};
 
 impl Exchange {
@@ -29,7 +30,8 @@ impl Exchange {
             }
             Attended::Gone => return self.abandon().await,
         };
-        let headers = headers::to_client(&head.headers);
+        let mut headers = headers::to_client(&head.headers);
+        metadata::challenge(&mut headers, self.address.as_deref());
         match read {
             Ok(held) if self.is_message(head.status, &held) => {
                 self.pass_message(head.status, headers, held, waiting).await;

@@ -1,12 +1,13 @@
 //! Responses of our own making.
 
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use tokio::sync::oneshot;
 
 use crate::Id;
 use crate::reply::Refused;
 
+use super::access::Stranger;
 use super::body::Sent;
 
 /// Where the response to a request is waited for. It is closed when the client is gone.
@@ -26,6 +27,21 @@ pub(super) fn message(status: StatusCode, bytes: Vec<u8>) -> Response<Sent> {
 /// An error as a message.
 pub(super) fn error(status: StatusCode, refused: &Refused, id: Option<&Id>) -> Response<Sent> {
     message(status, refused.to_error(id))
+}
+
+/// For somebody who is not let in.
+pub(super) fn stranger(stranger: Stranger) -> Response<Sent> {
+    let (status, reason) = match stranger {
+        Stranger::Host | Stranger::Origin => (StatusCode::FORBIDDEN, "FORBIDDEN"),
+        Stranger::Token => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED"),
+    };
+    let refused = Refused::denied(reason, format!("refused: {stranger}"));
+    let mut response = error(status, &refused, None);
+    if stranger == Stranger::Token {
+        let bearer = HeaderValue::from_static("Bearer realm=\"countersign\"");
+        response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    }
+    response
 }
 
 /// Nothing but a status.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign_canon::Json;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
@@ -20,7 +20,7 @@ use super::exchange::{Exchange, header_mismatch};
 use super::link::Link;
 use super::lobby::{Lobby, NoSession};
 use super::reply::{self, Waiting};
-use super::{headers, mirror};
+use super::{headers, metadata, mirror};
 
 /// A client's connection.
 pub(super) struct Connection {
@@ -58,15 +58,25 @@ impl Connection {
         &self,
         lobby: Option<Arc<Lobby>>,
         access: &Access,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> Response<Sent> {
         if let Err(stranger) = access.check(request.uri(), request.headers()) {
-            let refused = Refused::denied("FORBIDDEN", format!("refused: {stranger}"));
-            return reply::error(StatusCode::FORBIDDEN, &refused, None);
+            return reply::stranger(stranger);
+        }
+        if access.has_token() {
+            // SECURITY: the door's own token is nobody else's business.
+            request.headers_mut().remove(AUTHORIZATION);
         }
         let Some(lobby) = lobby else {
             return reply::bare(StatusCode::NOT_FOUND);
         };
+        if let Some(path) = request.uri().path().strip_prefix(metadata::WELL_KNOWN) {
+            // Where the token is ours, the server's are none of the client's business.
+            return match access.has_token() || *request.method() != Verb::GET {
+                true => reply::bare(StatusCode::NOT_FOUND),
+                false => metadata::answer(&lobby, or_mcp(path), request.headers()).await,
+            };
+        }
         let (sender, response) = oneshot::channel();
         let answered = match *request.method() {
             Verb::POST => self.post(lobby, request, sender).await,
@@ -129,6 +139,7 @@ impl Connection {
             id: message.id,
             method: message.method,
             mailbox: None,
+            address: metadata::address(&head.headers, head.uri.path()),
             lobby,
             link,
         };
@@ -159,6 +170,7 @@ impl Connection {
             id: None,
             method: None,
             mailbox: None,
+            address: metadata::address(&head.headers, head.uri.path()),
             lobby,
             link,
         };
@@ -338,7 +350,12 @@ impl Message {
         let named = |of, key| self.frame.member(of, key);
         let client = named(params.whole, "clientInfo").or(named(params.meta, CLIENT_INFO));
         let trace = named(params.meta, "traceparent");
-        let about = [("client", said(client)), ("traceparent", said(trace))];
+        let version = named(params.meta, Era::VERSION_KEY);
+        let about = [
+            ("client", said(client)),
+            ("protocol_version", said(version)),
+            ("traceparent", said(trace)),
+        ];
         about
             .into_iter()
             .filter_map(|(key, value)| Some((key, value?)))
@@ -370,6 +387,14 @@ fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
         ),
     };
     reply::error(status, &Refused::denied(reason, text), id)
+}
+
+/// One server without a name is at `/mcp`.
+fn or_mcp(path: &str) -> &str {
+    match path {
+        "" | "/" => "/mcp",
+        path => path,
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -287,7 +287,7 @@ impl Exchange {
         stream_of(pieces)
     }
 
-    fn is_answer(&self, message: &[u8]) -> bool {
+    pub(super) fn is_answer(&self, message: &[u8]) -> bool {
         let frame = Frame::read(message.to_vec(), &LIMITS);
         match frame.as_ref().map(Frame::kind) {
             Ok(Kind::Response { id, .. } | Kind::Error { id: Some(id), .. }) => {
@@ -298,7 +298,7 @@ impl Exchange {
     }
 }
 
-fn stream_of(pieces: mpsc::Receiver<Bytes>) -> hyper::Response<Sent> {
+pub(super) fn stream_of(pieces: mpsc::Receiver<Bytes>) -> hyper::Response<Sent> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -20,6 +20,7 @@ use super::access::Access;
 use super::body::Room;
 use super::link::{Census, Reception, Threads};
 use super::lobby::{Lobby, SWEEP};
+use super::metadata::WELL_KNOWN;
 use super::request::Connection;
 use super::upstream::Upstream;
 
@@ -39,6 +40,8 @@ pub struct Served {
     pub upstream: Upstream,
     /// Opens its sessions.
     pub reception: Arc<dyn Reception>,
+    /// How long it may take to begin an answer, if not as long as the others.
+    pub response_time: Option<Duration>,
 }
 
 /// What a door takes and how long it waits.
@@ -91,10 +94,14 @@ impl Door {
         let census = Census::default();
         let lobby = |served: Served| {
             let (room, threads) = (room.clone(), threads.clone());
+            let own = Limits {
+                response_time: served.response_time.unwrap_or(limits.response_time),
+                ..limits.clone()
+            };
             let lobby = Lobby::new(
                 served.upstream,
                 served.reception,
-                limits.clone(),
+                own,
                 room,
                 threads,
                 census.clone(),
@@ -218,6 +225,11 @@ impl Door {
     }
 
     fn lobby(&self, path: &str) -> Option<Arc<Lobby>> {
+        let path = match path.strip_prefix(WELL_KNOWN) {
+            Some("" | "/") => "/mcp",
+            Some(path) => path,
+            None => path,
+        };
         let path = path.strip_suffix('/').unwrap_or(path);
         let found = self.lobbies.iter().find(|(served, _)| served == path);
         found.map(|(_, lobby)| Arc::clone(lobby))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
@@ -38,6 +38,8 @@ pub struct Program {
 pub struct Remote {
     address: Uri,
     client: Connections,
+    /// What it gets with every request, in the place of what a client says.
+    headers: Arc<Vec<(HeaderName, HeaderValue)>>,
 }
 
 /// A server in the clear needs no certificates, which not every machine has.
@@ -53,6 +55,9 @@ pub enum UpstreamError {
     /// The address cannot be used.
     #[error("`{0}` is not an address such as http://127.0.0.1:3000/mcp")]
     Address(String),
+    /// A header cannot be sent. Its value may be a secret, and is not shown.
+    #[error("the header `{0}` cannot be sent")]
+    Header(String),
     /// The certificates of this machine cannot be read.
     #[error("the certificates of this machine cannot be read: {0}")]
     Certificates(#[from] std::io::Error),
@@ -92,6 +97,28 @@ impl Remote {
         Ok(Self {
             address: uri,
             client,
+            headers: Arc::default(),
+        })
+    }
+
+    /// Sends this header with every request, such as the credential that we hold for the server.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, UpstreamError> {
+        let wrong = || UpstreamError::Header(name.to_owned());
+        let key: HeaderName = name.parse().map_err(|_| wrong())?;
+        let mut value: HeaderValue = value.parse().map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        Arc::make_mut(&mut self.headers).push((key, value));
+        Ok(self)
+    }
+
+    /// The same server at another path.
+    pub(super) fn at(&self, path: &str) -> Option<Self> {
+        let mut parts = self.address.clone().into_parts();
+        parts.path_and_query = Some(path.parse().ok()?);
+        let address = Uri::from_parts(parts).ok()?;
+        Some(Self {
+            address,
+            ..self.clone()
         })
     }
 
@@ -111,6 +138,9 @@ impl Remote {
         *request.method_mut() = method;
         *request.uri_mut() = self.address.clone();
         *request.headers_mut() = headers;
+        for (name, value) in &*self.headers {
+            request.headers_mut().insert(name, value.clone());
+        }
         if request.method() == Method::POST && !request.headers().contains_key(CONTENT_TYPE) {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);

@@ -12,6 +12,7 @@ use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Refused};
+use crate::splice;
 use crate::tools::Definition;
 
 use super::client::SERVER_GONE;
@@ -39,6 +40,23 @@ impl Session {
                 return vec![self.complain("client_call_refused", message, then)];
             }
         };
+        let (frame, back) = match Self::comes_back(&frame, &params) {
+            None => (frame, None),
+            Some(state) => match self.open_state(&frame, &params, &state, (&tool, &args), now) {
+                None => return vec![self.refuse_state(&id)],
+                Some(back) => {
+                    if let Some(effects) = self.declined(&id, &frame, &back) {
+                        return effects;
+                    }
+                    (back.frame, Some(back.approval))
+                }
+            },
+        };
+        // What was taken out of the frame has moved the rest.
+        let params = match frame.kind() {
+            Kind::Request { params, .. } => *params,
+            _ => params,
+        };
         let approval = frame.member(params.meta, APPROVAL);
         let approval = approval.map(|span| frame.text(Some(span)).and_then(|it| it.parse().ok()));
         let approval = match approval {
@@ -64,6 +82,7 @@ impl Session {
             approval,
             objection: None,
             cancelled: Arc::new(AtomicBool::new(false)),
+            back,
         };
         if self.shelf.is_complete() {
             return vec![self.submit(call)];
@@ -86,7 +105,10 @@ impl Session {
             call.id.clone(),
             Asked::Call(CallState::Deciding { cancelled }),
         );
-        Effect::job(Job::Decide(Box::new(call)))
+        match call.back.filter(|_| call.objection.is_none()) {
+            Some(approval) => Effect::job(Job::Look(Box::new(call), approval)),
+            None => Effect::job(Job::Decide(Box::new(call))),
+        }
     }
 
     /// The engine has begun a call: now, and not before, it goes to the server.
@@ -169,8 +191,10 @@ impl Session {
             return settle(running, failed("output_too_large"), then);
         }
         let content = record::content(frame.part(part));
+        let warning = running.warning();
+        let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
         let then = Delivery {
-            to_client: Some(frame.into_bytes()),
+            to_client: Some(warned.unwrap_or_else(|| frame.into_bytes())),
             waits: Waits::Client(id.clone()),
             ..Delivery::default()
         };
@@ -222,5 +246,7 @@ pub(super) fn failed(code: &str) -> Outcome {
 }
 
 const LONGEST_NAME: usize = 1024;
+/// Where a client reads that a policy warns of what it let through.
+const WARNING: &str = "countersign/warning";
 /// Where a client says which approval a call is for.
 const APPROVAL: &str = "countersign/approval";

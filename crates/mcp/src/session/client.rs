@@ -8,6 +8,7 @@ use crate::record;
 use crate::reply::{INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
+use super::ask::Abilities;
 use super::pending::{Asked, NoPlace, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
@@ -103,6 +104,27 @@ impl Session {
             return vec![self.complain("client_request_too_late", message, then)];
         }
         self.note_era(&frame, &params);
+        self.meet_client(&frame, &params);
+        if self.is_new() && method != Method::Discover {
+            let met = self.meet_in_passing();
+            let effects = self.client_request_of(frame, id, method, params, now);
+            return met.into_iter().chain(effects).collect();
+        }
+        self.client_request_of(frame, id, method, params, now)
+    }
+
+    fn client_request_of(
+        &mut self,
+        frame: Frame,
+        id: Id,
+        method: Method,
+        params: Params,
+        now: Instant,
+    ) -> Vec<Effect> {
+        if method == Method::Initialize {
+            let capabilities = frame.member(params.whole, "capabilities");
+            self.client = Abilities::read(&frame, capabilities);
+        }
         let asked = match method.from_client() {
             Route::Call => return self.call(frame, id, params, now),
             Route::List => Asked::List {
@@ -141,6 +163,9 @@ impl Session {
     }
 
     fn client_answer(&mut self, frame: Frame, id: &Id) -> Vec<Effect> {
+        if let Some(call) = self.own_question(id) {
+            return self.question_answered(&frame, &call);
+        }
         let entry = match self.server_asked.remove(id) {
             None => {
                 return vec![self.complain(

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use countersign_engine::ApprovalId;
 
+use super::ask::Form;
 use super::pending::{Asked, CallState, Held};
 use super::{Effect, Session};
 use crate::frame::{Id, Kind};
@@ -22,6 +23,20 @@ impl Session {
     ) -> Vec<Effect> {
         let id = call.id.clone();
         let wanted = !call.cancelled.load(Ordering::Acquire) && !self.server_gone;
+        let form = match self.is_held(&id) || !wanted {
+            true => Form::Open,
+            false => self.form(&call),
+        };
+        if form == Form::Round
+            && let Some(round) = self.round(&call, approval, &refused, now)
+        {
+            self.asked.remove(&id);
+            return vec![round];
+        }
+        let question = match form {
+            Form::Question => self.question(&call, &refused),
+            Form::Open | Form::Round => None,
+        };
         let held = match self.asked.remove(&id).filter(|_| wanted) {
             Some(Asked::Call(CallState::Held(before))) => Held {
                 call: Some(call),
@@ -43,7 +58,7 @@ impl Session {
         };
         let state = CallState::Held(Box::new(held));
         self.asked.insert(id, Asked::Call(state));
-        Vec::new()
+        question.into_iter().collect()
     }
 
     /// Time has passed for a call that is held.
@@ -60,7 +75,12 @@ impl Session {
             // The request stands: the same call, made again, finds what was decided.
             let refused = held.refused.clone();
             self.asked.remove(id);
-            return vec![Effect::ToClient(self.answer(id, &refused))];
+            let answer = Effect::ToCaller(id.clone(), self.answer(id, &refused));
+            return self
+                .close_question(id)
+                .into_iter()
+                .chain([answer])
+                .collect();
         }
         let mut effects = Vec::new();
         if later(held.told, TELL) <= now {
@@ -69,7 +89,7 @@ impl Session {
             let token = held.progress_token.as_deref();
             effects.extend(token.map(|token| {
                 let text = "waiting for a human to approve";
-                Effect::ToClient(reply::progress(token, held.times_told, text))
+                Effect::ToCaller(id.clone(), reply::progress(token, held.times_told, text))
             }));
         }
         effects.push(Effect::job(Job::Look(Box::new(call), held.approval)));
@@ -81,7 +101,9 @@ impl Session {
         match self.asked.remove(id) {
             Some(Asked::Call(CallState::Held(held))) => {
                 held.cancelled.store(true, Ordering::Release);
-                vec![Effect::job(Job::Withdraw(held.approval))]
+                let closed = self.close_question(id);
+                let withdraw = Effect::job(Job::Withdraw(held.approval));
+                closed.into_iter().chain([withdraw]).collect()
             }
             _ => Vec::new(),
         }

@@ -49,6 +49,7 @@ impl Session {
                 vec![self.instead(id, instead)]
             }
             Some(Asked::Call(CallState::Held(held))) => {
+                self.questions.retain(|(_, call)| call != id);
                 held.cancelled.store(true, Ordering::Release);
                 let withdraw = Effect::job(Job::Withdraw(held.approval));
                 vec![withdraw, self.instead(id, instead)]
@@ -74,7 +75,7 @@ impl Session {
     /// The client no longer waits for this request, and the server hears that by other means.
     pub(crate) fn abandoned(&mut self, id: &Id) -> Vec<Effect> {
         let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
-        let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_));
+        let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_) | Effect::ToCaller(..));
         effects.into_iter().filter(heard).collect()
     }
 

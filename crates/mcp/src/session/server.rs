@@ -51,6 +51,7 @@ impl Session {
         let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
         // Calls that wait for the list are among those that are answered here.
         self.list.forget_all();
+        self.questions.clear();
         let mut effects = Vec::new();
         for (id, asked) in self.asked.drain() {
             match asked {
@@ -130,7 +131,10 @@ impl Session {
             }
             Asked::Open => {
                 self.note_handshake(&frame);
-                vec![Effect::ToClient(frame.into_bytes())]
+                match self.meet_server(&frame) {
+                    Some(entry) => vec![record_then_client(entry, frame.into_bytes(), id.clone())],
+                    None => vec![Effect::ToClient(frame.into_bytes())],
+                }
             }
             Asked::Plain => vec![Effect::ToClient(frame.into_bytes())],
         }

@@ -264,7 +264,7 @@ impl Loop {
     fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::ToClient(bytes) => self.to_client.send(bytes),
+                Effect::ToClient(bytes) | Effect::ToCaller(_, bytes) => self.to_client.send(bytes),
                 Effect::ToServer(outbound) => self.to_server.send(outbound.into_bytes()),
                 Effect::Job(job) => {
                     self.open_jobs += usize::from(self.jobs.send(job).is_ok());

@@ -160,7 +160,9 @@ impl Scene {
     pub fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::ToClient(bytes) => self.client.push(text(bytes)),
+                Effect::ToClient(bytes) | Effect::ToCaller(_, bytes) => {
+                    self.client.push(text(bytes))
+                }
                 Effect::ToServer(outbound) => self.receive(outbound.into_bytes()),
                 Effect::Job(job) => {
                     self.jobs.push_back(*job);
@@ -219,42 +221,17 @@ impl Scene {
 
     /// Somebody is registered who may approve.
     pub fn register_approver(&self) {
-        let mut approvers = Approvers::default();
-        let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
-        approvers.add(Human::new("dana").unwrap(), &key).unwrap();
-        approvers.require(1, DenyRule::Veto).unwrap();
-        approvers.save(self.folder.path()).unwrap();
+        register_approver(self.folder.path());
     }
 
     /// What dana says about the one request that waits.
     pub fn decide(&self, decision: Decision) {
-        let pending = self
-            .engine
-            .store()
-            .reader()
-            .approvals_in(State::Pending)
-            .unwrap();
-        let [row] = pending.as_slice() else {
-            panic!("{} requests wait", pending.len());
-        };
-        let standing = self.engine.approval(row.id).unwrap().unwrap();
-        let call = standing.envelope.plan().calls()[0].id.clone();
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
-        let paper = BallotPaper {
-            decisions: vec![CallDecision { call, decision }],
-            approver: Human::new("dana").unwrap(),
-            display: standing.rendering.display_sha256(),
-            signed_at: UnixMs::new(now as u64),
-        };
-        let key = SigningKey::from_bytes(&[7; 32]);
-        let submission = paper.sign(&standing.envelope, &key);
-        let _voted = self.engine.vote(&submission.to_text()).unwrap();
+        decide(&self.engine, decision);
     }
 
     /// Where every request for approval is.
     pub fn approvals(&self) -> Vec<State> {
-        let newest = self.engine.store().reader().newest_approvals(100).unwrap();
-        newest.iter().map(|row| row.state).collect()
+        approvals(&self.engine)
     }
 
     pub fn terminate(&self) {
@@ -308,6 +285,42 @@ impl Scene {
             .count();
         assert_eq!(self.effects, begun, "calls that reached the server");
     }
+}
+
+pub fn register_approver(folder: &std::path::Path) {
+    let mut approvers = Approvers::default();
+    let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+    approvers.add(Human::new("dana").unwrap(), &key).unwrap();
+    approvers.require(1, DenyRule::Veto).unwrap();
+    approvers.save(folder).unwrap();
+}
+
+pub fn decide(engine: &Engine, decision: Decision) {
+    let pending = engine
+        .store()
+        .reader()
+        .approvals_in(State::Pending)
+        .unwrap();
+    let [row] = pending.as_slice() else {
+        panic!("{} requests wait", pending.len());
+    };
+    let standing = engine.approval(row.id).unwrap().unwrap();
+    let call = standing.envelope.plan().calls()[0].id.clone();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let paper = BallotPaper {
+        decisions: vec![CallDecision { call, decision }],
+        approver: Human::new("dana").unwrap(),
+        display: standing.rendering.display_sha256(),
+        signed_at: UnixMs::new(now as u64),
+    };
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let submission = paper.sign(&standing.envelope, &key);
+    let _voted = engine.vote(&submission.to_text()).unwrap();
+}
+
+pub fn approvals(engine: &Engine) -> Vec<State> {
+    let newest = engine.store().reader().newest_approvals(100).unwrap();
+    newest.iter().map(|row| row.state).collect()
 }
 
 pub fn call(id: &str, tool: &str, args: &str) -> String {

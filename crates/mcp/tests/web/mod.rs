@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use countersign_approval::{Decision, State};
 use countersign_canon::Json;
 use countersign_engine::{Engine, SystemClock};
 use countersign_event::{EventType, Line, Scope};
@@ -128,6 +129,7 @@ static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::ne
 struct Desk {
     engine: Arc<Engine>,
     count: Arc<Mutex<usize>>,
+    hold_wait: Duration,
 }
 
 struct Nobody;
@@ -149,6 +151,8 @@ impl Reception for Desk {
         let shelf = Shelf::new(Book::new("toy"), Vec::new());
         let mut settings = Settings::new("toy", "n0nce");
         settings.list_wait = Duration::from_secs(5);
+        settings.hold_wait = self.hold_wait;
+        settings.seal = Some(Arc::new(countersign_mcp::Seal::new(&[3; 32])));
         Ok(Opened {
             gate,
             session: Session::new(settings, shelf),
@@ -209,11 +213,13 @@ impl Web {
         let desk = Desk {
             engine: Arc::clone(&engine),
             count: Arc::clone(&opened),
+            hold_wait: HOLD,
         };
         let served = Served {
             path: "/mcp".to_owned(),
             upstream: Upstream::Http(Remote::new(address).unwrap()),
             reception: Arc::new(desk),
+            response_time: None,
         };
         let door = Door::new(vec![served], Access::default(), limits);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -232,6 +238,20 @@ impl Web {
             stop: Some(stop),
             stopped: Some(stopped),
         }
+    }
+
+    /// Somebody is registered who may approve.
+    pub fn register_approver(&self) {
+        scene::register_approver(self.folder.path());
+    }
+
+    /// What they say about the one request that waits.
+    pub fn decide(&self, decision: Decision) {
+        tokio::task::block_in_place(|| scene::decide(&self.engine, decision));
+    }
+
+    pub fn approvals(&self) -> Vec<State> {
+        scene::approvals(&self.engine)
     }
 
     pub async fn client(&self) -> Client {
@@ -265,9 +285,16 @@ impl Web {
         events.iter().filter(|(one, _)| *one == event_type).count()
     }
 
-    /// How many calls have ended, well or badly.
+    /// How many of the calls that were begun have ended, well or badly.
     pub fn settled(&self) -> usize {
-        let events = self.events();
+        let mut events = self.events();
+        let begun = events
+            .iter()
+            .filter(|(event, _)| *event == EventType::ToolCallExecuted);
+        let begun: Vec<Json> = begun
+            .map(|(_, payload)| payload.get("call_id").unwrap().clone())
+            .collect();
+        events.retain(|(_, payload)| payload.get("call_id").is_some_and(|id| begun.contains(id)));
         let is_end = |(event, payload): &&(EventType, Json)| match event {
             EventType::ToolResult => true,
             EventType::ErrorRaised => payload.get("call_id").is_some_and(|id| !id.is_null()),
@@ -561,6 +588,9 @@ pub fn header(head: &str, name: &str) -> Option<String> {
 fn length(head: &str) -> Option<usize> {
     header(head, "content-length").map(|length| length.parse().unwrap())
 }
+
+/// Long enough to hear that one waits, short enough to be told to come back.
+const HOLD: Duration = Duration::from_secs(8);
 
 /// Far longer than anything takes; who waits so long has found a hang.
 const PATIENCE: Duration = Duration::from_secs(30);

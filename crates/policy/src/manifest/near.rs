@@ -1,7 +1,7 @@
 //! The known name that an unknown one was probably meant to be.
 
 /// The nearest known name, if one is near enough to be a slip of the hand.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name: Vec<char> = name.chars().take(LONGEST).collect();
     let allowed = (name.len() / 3).clamp(1, 4);
     known

@@ -1,0 +1,187 @@
+//! Calls over HTTP that a human decides about while the client waits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+mod web;
+
+use countersign_approval::{Decision, State};
+use scene::{call, error, json};
+use web::{Client, Web, header};
+
+async fn web() -> (Web, Client) {
+    let web = Web::new().await;
+    web.register_approver();
+    let mut client = web.client().await;
+    client.initialize().await;
+    (web, client)
+}
+
+/// Another connection of the same client.
+async fn beside(web: &Web, client: &Client) -> Client {
+    let mut other = web.client().await;
+    other.session.clone_from(&client.session);
+    other
+}
+
+async fn until(web: &Web, states: &[State]) {
+    web.until("the approvals are so", |web| web.approvals() == states)
+        .await;
+}
+
+/// The message in an event.
+fn data(event: &str) -> String {
+    let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+    data.expect(event).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_waits_hears_of_it_on_a_stream_that_ends_with_the_result() {
+    let (web, mut client) = web().await;
+    let held = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"progressToken":"p"}}}"#;
+    client.start("POST", "", held).await;
+    let (status, head) = client.head().await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        header(&head, "content-type").as_deref(),
+        Some("text/event-stream")
+    );
+    let progress = data(&client.piece().await.unwrap());
+    assert!(progress.contains("notifications/progress"), "{progress}");
+    web.decide(Decision::Approved);
+    let answer = data(&client.piece().await.unwrap());
+    assert_eq!(json(&answer).get("id").unwrap().as_u64(), Some(1));
+    assert!(answer.contains("done"), "{answer}");
+    assert_eq!(client.piece().await, None);
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_wait_side_by_side_each_get_their_own_answer() {
+    let (web, mut first) = web().await;
+    let mut second = beside(&web, &first).await;
+    first
+        .start("POST", "", &call("1", "deploy", r#"{"n":1}"#))
+        .await;
+    until(&web, &[State::Pending]).await;
+    second
+        .start("POST", "", &call("2", "deploy", r#"{"n":2}"#))
+        .await;
+    // Nobody decides: both are told to come back, each about its own call.
+    for (client, id) in [(&mut second, 2), (&mut first, 1)] {
+        let got = client.finish().await;
+        assert_eq!(
+            json(&got.body).get("id").unwrap().as_u64(),
+            Some(id),
+            "{got:?}"
+        );
+        assert_eq!(error(&got.body).0, -32001);
+    }
+    assert_eq!(web.effects(), 0);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_comes_on_the_stream_of_its_call_and_its_answer_approves_nothing() {
+    let web = Web::new().await;
+    web.register_approver();
+    let mut client = web.client().await;
+    let hello = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}"#;
+    client.session = header(&client.post(hello).await.head, "mcp-session-id");
+    client.start("POST", "", &call("1", "deploy", "{}")).await;
+    assert_eq!(client.head().await.0, 200);
+    let asked = json(&data(&client.piece().await.unwrap()));
+    assert_eq!(
+        asked.get("method").unwrap().as_str(),
+        Some("elicitation/create")
+    );
+    let id = asked.get("id").unwrap().as_str().unwrap().to_owned();
+    let before = web.seen().len();
+    let mut other = beside(&web, &client).await;
+    let answer =
+        format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"accept","content":{{}}}}}}"#);
+    assert_eq!(other.post(&answer).await.status, 202);
+    assert_eq!((web.effects(), web.seen().len()), (0, before));
+    assert_eq!(web.approvals(), [State::Pending]);
+    web.decide(Decision::Approved);
+    assert!(data(&client.piece().await.unwrap()).contains("done"));
+    assert_eq!((client.piece().await, web.effects()), (None, 1));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_takes_its_request_with_it() {
+    let (web, mut client) = web().await;
+    let held = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"progressToken":1}}}"#;
+    client.start("POST", "", held).await;
+    // Before and after it was told that it waits.
+    until(&web, &[State::Pending]).await;
+    drop(client);
+    until(&web, &[State::Cancelled]).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    client.start("POST", "", held).await;
+    assert_eq!(client.head().await.0, 200);
+    assert!(client.piece().await.is_some());
+    drop(client);
+    until(&web, &[State::Cancelled, State::Cancelled]).await;
+    assert_eq!(web.effects(), 0);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_from_another_connection_cancels_the_approval() {
+    let (web, mut client) = web().await;
+    client.start("POST", "", &call("7", "deploy", "{}")).await;
+    until(&web, &[State::Pending]).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    assert_eq!(beside(&web, &client).await.post(cancel).await.status, 202);
+    until(&web, &[State::Cancelled]).await;
+    let got = client.finish().await;
+    assert_eq!(error(&got.body).1, "CANCELLED");
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_requests_of_servers_a_call_is_answered_with_a_question_and_comes_back() {
+    let web = Web::new().await;
+    web.register_approver();
+    let mut client = web.client().await;
+    let modern = |id: u32, more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{{}}{more},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{"form":{{}}}}}}}}}}}}"#
+        )
+    };
+    let headers =
+        "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: deploy\r\n";
+    let got = client.ask("POST", headers, &modern(1, "")).await;
+    let result = json(&got.body).get("result").unwrap().clone();
+    let state = result
+        .get("requestState")
+        .unwrap()
+        .as_str()
+        .unwrap()
+        .to_owned();
+    web.decide(Decision::Approved);
+    let more = format!(
+        r#","requestState":"{state}","inputResponses":{{"countersign":{{"action":"accept"}}}}"#
+    );
+    let got = client.ask("POST", headers, &modern(2, &more)).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    let sent = web.seen().into_iter().rfind(web::Seen::is_call).unwrap();
+    assert!(
+        sent.message()
+            .get("params")
+            .unwrap()
+            .get("requestState")
+            .is_none()
+    );
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}
