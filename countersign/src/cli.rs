@@ -9,7 +9,7 @@ use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
     action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    session, tools, verify,
+    serve, session, token, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -41,6 +41,11 @@ enum Command {
     Mcp(mcp::Mcp),
     #[command(hide = true)]
     McpGuard(mcp::McpGuard),
+    /// Serve the HTTP API
+    Serve(serve::Serve),
+    /// Make tokens for the HTTP API, and take them back
+    #[command(subcommand)]
+    Token(token::Token),
     /// Put Countersign in front of the MCP servers of a client
     Connect(connect::Connect),
     /// See which tools of MCP servers are accepted, and accept changes
@@ -86,6 +91,8 @@ impl Cli {
             Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
+            Command::Serve(serve) => serve.run(),
+            Command::Token(token) => token.run(format),
             Command::Connect(connect) => connect.run(format),
             Command::Tools(tools) => tools.run(format),
             Command::Log(log) => log.run(format),

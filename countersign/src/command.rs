@@ -12,6 +12,8 @@ pub(crate) mod log;
 pub(crate) mod manifest;
 pub(crate) mod mcp;
 pub(crate) mod policy;
+pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod verify;

@@ -30,7 +30,18 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["canon", "event"]),
-    ("mcp", &["approval", "canon", "engine", "event", "policy"]),
+    ("web", &[]),
+    (
+        "mcp",
+        &["approval", "canon", "engine", "event", "policy", "web"],
+    ),
+    (
+        "api",
+        &[
+            "approval", "canon", "display", "engine", "event", "policy", "session", "store",
+            "verify", "web",
+        ],
+    ),
     (
         "benches",
         &[
@@ -41,8 +52,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
-            "vault", "verify",
+            "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy",
+            "store", "vault", "verify",
         ],
     ),
 ];

@@ -1,8 +1,8 @@
 //! Admitting actions: judging them, and asking people about those that are held.
 
 use countersign_canon::Json;
-use countersign_event::EventType;
 use countersign_event::payload::{ErrorRaised, Payload};
+use countersign_event::{EventType, Head};
 use countersign_policy::Policies;
 use countersign_policy::capability::Judgement;
 use countersign_store::Recorded;
@@ -28,9 +28,19 @@ impl Engine {
     /// Decides an action. Whatever comes back is recorded durably first; where recording is what
     /// failed, a refusal comes back.
     pub fn admit(&self, proposal: Proposal<'_>) -> Admission {
+        self.admit_after(proposal, None)
+    }
+
+    /// Like [`Engine::admit`], if this is the head of the session; otherwise nothing is recorded and
+    /// the refusal says so.
+    pub fn admit_at(&self, proposal: Proposal<'_>, after: Head) -> Admission {
+        self.admit_after(proposal, Some(after))
+    }
+
+    fn admit_after(&self, proposal: Proposal<'_>, after: Option<Head>) -> Admission {
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_admit(&proposal) {
-                Err(Fault::Store(error)) if error.is_retryable() => {}
+            match self.try_admit(&proposal, after) {
+                Err(Fault::Store(error)) if error.is_retryable() && after.is_none() => {}
                 Ok(admission) => return admission,
                 Err(fault) => return Admission::Refusal(fault.into()),
             }
@@ -51,14 +61,14 @@ impl Engine {
         Ok(decided.map(Decided::preview)?)
     }
 
-    fn try_admit(&self, proposal: &Proposal<'_>) -> Result<Admission, Fault> {
+    fn try_admit(&self, proposal: &Proposal<'_>, after: Option<Head>) -> Result<Admission, Fault> {
         let policies = self.policies();
         let now = self.clock.now_unix_ms()?;
         let slot = self.sessions.slot(proposal.scope);
         // The session is locked while its chain needs it: to decide from its state and to put the
         // events on their way. Nobody waits for the disk under the lock.
         let mut guard = lock(&slot);
-        let hot = self.hot(&mut guard, proposal.scope)?;
+        let hot = self.hot_at(&mut guard, proposal.scope, after)?;
         let (mut decided, way) = match self.judge(proposal, &hot, now, &policies) {
             Ok(judged) => judged,
             Err(fault) => {

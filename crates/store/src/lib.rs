@@ -13,8 +13,10 @@
 mod approval;
 mod audit;
 mod cursor;
+mod durability;
 mod error;
 mod folder;
+mod identity;
 mod keys;
 mod lane;
 mod lease;
@@ -27,8 +29,10 @@ mod writer;
 
 pub use approval::{Approval, Change, ChangeRefused};
 pub use cursor::{Cursor, CursorError};
+pub use durability::Durability;
 pub use error::{Conflict, Error};
 pub use folder::Folder;
+pub use identity::TokenRow;
 pub use keys::Rotation;
 pub use lease::{Grant, LeaseRow};
 pub use life::{Observer, Step};

@@ -1,0 +1,14 @@
+//! What the HTTP doors share: who may call ([`Access`]), bodies with limits ([`Room`]), and
+//! connections with an end ([`serve`]).
+//!
+//! The crate knows nothing of what is asked or answered, and decides nothing about it.
+#![forbid(unsafe_code)]
+
+mod access;
+mod room;
+mod serve;
+
+pub use access::{Access, Stranger, Unclear, only};
+pub use room::{Held, ReadError, Room};
+pub use serve::{Limits, Peer, serve};
+pub use tokio_rustls::TlsAcceptor;
