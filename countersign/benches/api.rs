@@ -174,5 +174,5 @@ fn numbers(name: &str, default: &str) -> Vec<usize> {
 }
 
 const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"bench","version":"1.0.0","publisher":"bench","permissions":{"tools":{"read_file":{"side_effect":"read"}},"fs":{"read_roots":["/workspace"]}}}"#;
-const DECIDE: &str = r#"{"event":{"event_type":"TOOL_CALL_PROPOSED","payload":{"tool_name":"read_file","args":{"path":"/workspace/a.txt"}}},"snapshot":{"steps_consumed":1,"tool_calls_consumed":1,"wall_time_ms":10}}"#;
+const DECIDE: &str = r#"{"event":{"event_type":"TOOL_CALL_PROPOSED","payload":{"tool_name":"read_file","args":{"page":7}}},"snapshot":{"steps_consumed":1,"tool_calls_consumed":1,"wall_time_ms":10}}"#;
 const EVENT: &str = r#"{"session_id":"SESSION","event_type":"MODEL_CALL_STARTED","payload":{"model_id":"m","provider":"p","prompt":"what is the weather like today, and should an umbrella be taken along?"}}"#;

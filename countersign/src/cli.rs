@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    serve, session, token, tools, verify,
+    action, approval, approver, canon, config, connect, demo, doctor, explain, keys, log, manifest,
+    mcp, policy, serve, session, token, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -43,6 +43,11 @@ enum Command {
     McpGuard(mcp::McpGuard),
     /// Serve the HTTP API
     Serve(serve::Serve),
+    /// Check that everything is as it must be, and that forbidden actions are refused
+    Doctor(doctor::Doctor),
+    /// See how the daemon is configured
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Make tokens for the HTTP API, and take them back
     #[command(subcommand)]
     Token(token::Token),
@@ -92,6 +97,8 @@ impl Cli {
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
             Command::Serve(serve) => serve.run(),
+            Command::Doctor(doctor) => doctor.run(format),
+            Command::Config(config) => config.run(format),
             Command::Token(token) => token.run(format),
             Command::Connect(connect) => connect.run(format),
             Command::Tools(tools) => tools.run(format),
@@ -201,4 +208,14 @@ Examples:
   countersign approval watch
 
 Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a human,
-  5 verification failed, 64 wrong usage.";
+  5 verification failed, 64 wrong usage, 69 daemon not reachable.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -120,6 +120,9 @@ codes! {
     Token = "C0921", Invalid, "`countersign token create --help` says what each role may do, and what it needs";
     NoToken = "C0922", Invalid, "`countersign token list` shows the tokens";
     NoAuth = "C0923", Usage, "listen on 127.0.0.1 or [::1], or leave --no-auth away";
+    Config = "C0924", Invalid, "`countersign config show --origin` lists the keys, their values and what set them";
+    NoDaemon = "C0925", Unreachable, "start it with `countersign serve`, or check the address";
+    Doctor = "C0926", Failed, "mend what is marked, then run `countersign doctor` again";
 }
 
 /// A failure on its way to the person at the terminal.

@@ -211,3 +211,103 @@ fn every_code_of_the_api_can_be_explained() {
         assert!(explained.status.success(), "{}", kind.code());
     }
 }
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_a_forbidden_action_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let doctor = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["doctor", "--data"])
+            .arg(folder.path().join("data"))
+            .args(arguments)
+            .env("COUNTERSIGN_LISTEN", "127.0.0.1:0")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = doctor(&[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("a forbidden action and a caller without a token are refused"),
+        "{text}"
+    );
+    let manifest = folder.path().join("manifest.json");
+    std::fs::write(&manifest, "{").unwrap();
+    let (code, text) = doctor(&["--manifest", manifest.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("BAD ✗  policies"), "{text}");
+}
+
+#[test]
+fn settings_that_cannot_be_honoured_keep_the_daemon_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("countersign.toml");
+    for (text, expect) in [
+        ("[tls]\ncert = \"missing.pem\"\n", "there is no `tls.key`"),
+        ("[tls]\nclient_ca = \"ca.pem\"\n", "there is no `tls.cert`"),
+        (
+            "[tls]\ncert = \"missing.pem\"\nkey = \"missing.pem\"\n",
+            "missing.pem",
+        ),
+        ("durability = \"some\"\n", "neither `full` nor `relaxed`"),
+        ("listen = \"here\"\n", "expected an address and a port"),
+        ("manifest = \"missing.yaml\"\n", "missing.yaml"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["serve", "--data"])
+            .arg(folder.path().join("data"))
+            .arg("--config")
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            !refused.status.success() && said.contains(expect),
+            "{text}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_held_call_is_answered_when_the_daemon_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("manifest.json");
+    let text = r#"{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{"tools":{"read_file":{"side_effect":"read"}}}}"#;
+    std::fs::write(&manifest, text).unwrap();
+    let data = folder.path().join("data");
+    let mut daemon = Daemon::start(&data, &["--manifest", manifest.to_str().unwrap()]);
+    let token = daemon.first_token();
+    let head = format!("Authorization: Bearer {token}");
+    let post = |path: &str, body: &str| {
+        let mut stream = TcpStream::connect(&daemon.address).unwrap();
+        let text = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let body = r#"{"session_id":"s1","tool_name":"read_file","args":{}}"#;
+    let running = post("/v1/actions", body);
+    let member = |name: &str| {
+        let (_, rest) = running.split_once(&format!("\"{name}\":\"")).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    daemon.signal(Signal::TERM);
+    // Nothing new is begun, but what runs can still be told.
+    let until = std::time::Instant::now() + Duration::from_secs(9);
+    while !post("/v1/actions", body).starts_with("HTTP/1.1 503") {
+        assert!(std::time::Instant::now() < until, "the door stays open");
+    }
+    let path = format!("/v1/actions/{}/result", member("action_id"));
+    let told = post(
+        &path,
+        &format!(r#"{{"permit":"{}","content":1}}"#, member("permit")),
+    );
+    assert!(told.starts_with("HTTP/1.1 201"), "{told}");
+    assert!(daemon.child.wait().unwrap().success());
+}

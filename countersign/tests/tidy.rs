@@ -53,7 +53,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "countersign",
         &[
             "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy",
-            "store", "vault", "verify",
+            "store", "vault", "verify", "web",
         ],
     ),
 ];

@@ -19,13 +19,15 @@ use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
 use crate::work::Workers;
-use crate::{NewToken, Role};
+use crate::{NewToken, Oidc, Role};
 
 /// How the door behaves.
 #[derive(Clone)]
 pub struct Settings {
     /// Lets everybody in as the operator. Only for a door that nobody else can reach.
     pub no_auth: bool,
+    /// Whose tokens are taken beside our own.
+    pub oidc: Option<Arc<Oidc>>,
     /// Whether browsers reach the door by TLS only.
     pub is_secure: bool,
     /// Under which names the door may be called, and from which pages.
@@ -54,6 +56,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             no_auth: false,
+            oidc: None,
             is_secure: false,
             access: Access::default(),
             threads: 64,
@@ -97,7 +100,7 @@ impl Api {
             actions: Actions::default(),
             keeper: Keeper::new(book),
             memory: Memory::default(),
-            doorkeeper: Doorkeeper::new(settings.no_auth),
+            doorkeeper: Doorkeeper::new(settings.no_auth, settings.oidc.clone()),
             workers: Workers::new(settings.threads, settings.patience),
             room: Room::new(settings.max_held_bytes),
             token_rates: Buckets::new(settings.token_rate),

@@ -10,15 +10,17 @@ use countersign_store::TokenRow;
 use countersign_web::only;
 use subtle::ConstantTimeEq as _;
 
-use crate::Caller;
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
 use crate::token::{digest, is_secret, parts, random};
+use crate::{Caller, Oidc};
 
 /// Finds out who calls, from tokens and cookies.
 pub(crate) struct Doorkeeper {
     /// Everybody is let in as the operator.
     open: bool,
+    /// Whose tokens are taken beside our own.
+    oidc: Option<Arc<Oidc>>,
     tokens: RwLock<Tokens>,
     /// Codes that work once, by their hash.
     codes: Mutex<HashMap<[u8; 32], Code>>,
@@ -50,9 +52,10 @@ enum Shown<'a> {
 }
 
 impl Doorkeeper {
-    pub(crate) fn new(open: bool) -> Self {
+    pub(crate) fn new(open: bool, oidc: Option<Arc<Oidc>>) -> Self {
         Self {
             open,
+            oidc,
             tokens: RwLock::new(Tokens {
                 by_id: Arc::default(),
                 loaded: None,
@@ -159,6 +162,9 @@ impl Doorkeeper {
     }
 
     fn bearer(&self, text: &str, now_unix_ms: u64) -> Result<Option<Caller>, Problem> {
+        if let (Some(oidc), true) = (&self.oidc, text.contains('.')) {
+            return Ok(oidc.caller(text, now_unix_ms).ok());
+        }
         let (tokens, loaded) = {
             let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
             (Arc::clone(&tokens.by_id), tokens.loaded)

@@ -9,7 +9,7 @@ use crate::cli::DataFolder;
 use crate::clock;
 use crate::errors::Failure;
 use crate::exit::Exit;
-use crate::output::{self, Format, Table, inline};
+use crate::output::{self, Format, Table};
 
 #[derive(Args)]
 pub(crate) struct List {
@@ -34,10 +34,10 @@ impl List {
                     table.row([
                         token.id.clone(),
                         token.role.clone(),
-                        inline(tenant).to_string(),
+                        tenant.to_owned(),
                         state(token, now).to_owned(),
                         clock::text(token.created_unix_ms),
-                        inline(&token.name).to_string(),
+                        token.name.clone(),
                     ]);
                 }
                 output::text(&table.text())?;

@@ -12,5 +12,7 @@ mod compatible;
 mod description;
 mod hostile;
 mod live;
+mod load;
 mod roles;
 mod scene;
+mod tls;
