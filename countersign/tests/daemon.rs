@@ -311,3 +311,44 @@ fn a_held_call_is_answered_when_the_daemon_ends() {
     assert!(told.starts_with("HTTP/1.1 201"), "{told}");
     assert!(daemon.child.wait().unwrap().success());
 }
+
+#[test]
+fn a_socket_of_systemd_is_used_and_systemd_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let notices = folder.path().join("notify");
+    let heard = std::os::unix::net::UnixDatagram::bind(&notices).unwrap();
+    heard
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    // Opens a socket, hands it over as systemd does, and becomes the daemon.
+    let launcher = "import os,socket,sys\n\
+        s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen()\n\
+        os.dup2(s.fileno(),3); os.set_inheritable(3,True)\n\
+        os.environ['LISTEN_FDS']='1'; os.environ['LISTEN_PID']=str(os.getpid())\n\
+        print(s.getsockname()[1],flush=True)\n\
+        os.execv(sys.argv[1],sys.argv[1:])";
+    let mut child = Command::new("python3")
+        .args(["-c", launcher, env!("CARGO_BIN_EXE_countersign")])
+        .args(["serve", "--no-auth", "--data"])
+        .arg(folder.path().join("data"))
+        .env("NOTIFY_SOCKET", &notices)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut port).unwrap();
+    let mut notice = [0; 64];
+    let length = heard.recv(&mut notice).unwrap();
+    assert_eq!(notice.get(..length), Some(&b"READY=1"[..]));
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.trim())).unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
