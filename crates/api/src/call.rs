@@ -6,7 +6,7 @@ use axum::http::header::{HeaderMap, HeaderName, IF_NONE_MATCH};
 use bytes::Bytes;
 use countersign_canon::{Json, Limits, Object};
 use countersign_event::Scope;
-use countersign_web::Peer;
+use countersign_web::{Peer, Share};
 
 use crate::api::Api;
 use crate::caller::Caller;
@@ -21,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) parameters: Parameters,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The room that the body takes.
+    pub(crate) _share: Share,
     pub(crate) peer: Peer,
 }
 

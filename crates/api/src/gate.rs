@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response};
 use axum::response::IntoResponse as _;
 use axum::{RequestExt as _, Router};
-use countersign_web::{Peer, ReadError};
+use countersign_web::{Held, Peer, ReadError};
 
 use crate::api::{Api, now_unix_ms};
 use crate::call::{Call, Parameters};
@@ -131,7 +131,8 @@ impl Passage<'_> {
             route,
             parameters,
             headers: self.parts.headers.clone(),
-            body: held.into(),
+            body: held.bytes.into(),
+            _share: held.share,
             peer: self.peer.clone(),
         };
         let name = match is_safe {
@@ -180,10 +181,10 @@ impl Passage<'_> {
         }
     }
 
-    async fn read(&self, route: &Route, body: Body) -> Result<Vec<u8>, Problem> {
+    async fn read(&self, route: &Route, body: Body) -> Result<Held, Problem> {
         let time = self.api.settings.body_time;
         let held = self.api.room.read(body, route.max_body, time).await;
-        held.map(|held| held.bytes).map_err(|error| {
+        held.map_err(|error| {
             let kind = match &error {
                 ReadError::TooLarge { .. } => Kind::TooLarge,
                 ReadError::NoRoom => Kind::Overloaded,

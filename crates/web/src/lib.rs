@@ -10,7 +10,7 @@ mod serve;
 mod tls;
 
 pub use access::{Access, Stranger, Unclear, only};
-pub use room::{Held, ReadError, Room};
+pub use room::{Held, ReadError, Room, Share};
 pub use serve::{Limits, Peer, serve};
 pub use tls::{TlsError, acceptor};
 pub use tokio_rustls::TlsAcceptor;

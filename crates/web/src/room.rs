@@ -16,8 +16,13 @@ pub struct Room(Arc<Semaphore>);
 pub struct Held {
     /// What it says.
     pub bytes: Vec<u8>,
-    _share: Vec<OwnedSemaphorePermit>,
+    /// Its share of the room: kept as long as the bytes are.
+    pub share: Share,
 }
+
+/// A part of the room that somebody has taken.
+#[derive(Default)]
+pub struct Share(Vec<OwnedSemaphorePermit>);
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +73,7 @@ impl Room {
     {
         let mut held = Held {
             bytes: Vec::new(),
-            _share: Vec::new(),
+            share: Share::default(),
         };
         let mut room = 0;
         while let Some(frame) = body.frame().await {
@@ -88,7 +93,7 @@ impl Room {
                 let more = (length - room).max(room).div_ceil(UNIT);
                 let more = u32::try_from(more).map_err(|_| ReadError::NoRoom)?;
                 let share = Arc::clone(&self.0).try_acquire_many_owned(more);
-                held._share.push(share.map_err(|_| ReadError::NoRoom)?);
+                held.share.0.push(share.map_err(|_| ReadError::NoRoom)?);
                 room += more as usize * UNIT;
             }
             held.bytes.extend_from_slice(&data);
