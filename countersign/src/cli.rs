@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, backtest, canon, connect, demo, explain, keys, lease, log,
-    manifest, mcp, policy, replay, session, tools, verify,
+    action, approval, approver, backtest, canon, config, connect, demo, doctor, explain, keys,
+    lease, log, manifest, mcp, policy, replay, serve, session, token, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -41,6 +41,16 @@ enum Command {
     Mcp(Box<mcp::Mcp>),
     #[command(hide = true)]
     McpGuard(mcp::McpGuard),
+    /// Serve the HTTP API
+    Serve(serve::Serve),
+    /// Check that everything is as it must be, and that forbidden actions are refused
+    Doctor(doctor::Doctor),
+    /// See how the daemon is configured
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Make tokens for the HTTP API, and take them back
+    #[command(subcommand)]
+    Token(token::Token),
     /// Put Countersign in front of the MCP servers of a client
     Connect(connect::Connect),
     /// See which tools of MCP servers are accepted, and accept changes
@@ -93,6 +103,10 @@ impl Cli {
             Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::McpGuard(guard) => guard.run(),
+            Command::Serve(serve) => serve.run(),
+            Command::Doctor(doctor) => doctor.run(format),
+            Command::Config(config) => config.run(format),
+            Command::Token(token) => token.run(format),
             Command::Connect(connect) => connect.run(format),
             Command::Tools(tools) => tools.run(format),
             Command::Log(log) => log.run(format),
@@ -204,4 +218,14 @@ Examples:
   countersign approval watch
 
 Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a human,
-  5 verification failed, 64 wrong usage.";
+  5 verification failed, 64 wrong usage, 69 daemon not reachable.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        super::Cli::command().debug_assert();
+    }
+}

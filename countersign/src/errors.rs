@@ -50,6 +50,7 @@ codes! {
     Cursor = "C0107", Invalid, "use the cursor that the previous page printed, with the same filters";
     Moment = "C0108", Invalid, "write a time as 2026-11-15T08:00:00Z, or how long ago as 90s, 30m, 2h or 7d";
     Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case";
+    Query = "C0110", Invalid, "a query is words like `decision:deny tool:mcp.* since:1h`, with spaces between them";
     Conflict = "C0201", Failed, "somebody else appended first: read the new head with `countersign session show` and decide again";
     Order = "C0202", Invalid, "append the missing event first, or use another call id";
     Erased = "C0203", Failed, "erasing cannot be undone; the chain can still be verified, and new events go to a new session";
@@ -106,6 +107,30 @@ codes! {
     Replay = "C0831", Unverified, "the session cannot be proved: keep the `policies` folder with the log, and run `countersign verify --data DIR`";
     Changes = "C0832", Invalid, "look at the sessions that are named, then raise --max-changes or mend the policies";
     Interrupted = "C0833", Failed, "run it again";
+    Unauthenticated = "C0901", Failed, "make a token with `countersign token create`, and send it as `Authorization: Bearer TOKEN`";
+    Forbidden = "C0902", Failed, "use a token whose role allows it; `countersign token create --help` says what each role may do";
+    NoPlace = "C0903", Invalid, "`/docs` of the daemon lists what there is";
+    Method = "C0904", Invalid, "`/docs` of the daemon lists what there is";
+    RateLimited = "C0905", Failed, "wait as long as `Retry-After` says; the operator sets the limits";
+    Overloaded = "C0906", Failed, "wait a moment and try again; nothing was done";
+    Parameter = "C0907", Invalid, "`/docs` of the daemon lists the parameters";
+    Host = "C0908", Invalid, "call the daemon by a name of its machine, or allow the name with --allow-host and the page with --allow-origin";
+    Csrf = "C0909", Failed, "a page sends the `csrf_token` of /v1/me in the header `countersign-csrf`";
+    EngineOnly = "C0910", Invalid, "propose the call; the engine records what it decides";
+    NoAction = "C0911", Invalid, "an action is known until its result was told, or the daemon has ended; propose it again";
+    Permit = "C0912", Failed, "a permit works once, for the action that it was given for; propose the action again";
+    Idempotency = "C0913", Invalid, "use a new `Idempotency-Key` for another request";
+    Slow = "C0914", Failed, "send the body at once";
+    Broken = "C0915", Failed, "send the whole body";
+    InFiles = "C0916", Failed, "change the files that `countersign serve` was started with, then send it SIGHUP";
+    Changed = "C0917", Failed, "read it again, then decide again";
+    InProgress = "C0918", Failed, "wait for the answer to the first request with this key";
+    Token = "C0921", Invalid, "`countersign token create --help` says what each role may do, and what it needs";
+    NoToken = "C0922", Invalid, "`countersign token list` shows the tokens";
+    NoAuth = "C0923", Usage, "listen on 127.0.0.1 or [::1], or leave --no-auth away";
+    Settings = "C0924", Invalid, "`countersign config show --origin` lists the keys, their values and what set them";
+    NoDaemon = "C0925", Unreachable, "start it with `countersign serve`, or check the address";
+    Doctor = "C0926", Failed, "mend what is marked, then run `countersign doctor` again";
 }
 
 /// A failure on its way to the person at the terminal.

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Unverified,
     /// The arguments make no sense.
     Usage,
+    /// Nobody answers.
+    Unreachable,
     /// As the program ended that was run.
     Passed(u8),
 }
@@ -33,6 +35,7 @@ impl Exit {
             Self::Held => 4,
             Self::Unverified => 5,
             Self::Usage => 64,
+            Self::Unreachable => 69,
             Self::Passed(code) => code,
         }
     }

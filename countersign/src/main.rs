@@ -6,6 +6,7 @@ mod books;
 mod cli;
 mod clock;
 mod command;
+mod config;
 mod errors;
 mod exit;
 mod folder;

@@ -30,7 +30,18 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["canon", "event"]),
-    ("mcp", &["approval", "canon", "engine", "event", "policy"]),
+    ("web", &["canon"]),
+    (
+        "mcp",
+        &["approval", "canon", "engine", "event", "policy", "web"],
+    ),
+    (
+        "api",
+        &[
+            "approval", "canon", "display", "engine", "event", "policy", "session", "store",
+            "verify", "web",
+        ],
+    ),
     (
         "benches",
         &[
@@ -46,8 +57,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "replay",
-            "store", "vault", "verify",
+            "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy",
+            "replay", "store", "vault", "verify", "web",
         ],
     ),
 ];

@@ -10,6 +10,7 @@ mod append;
 mod export;
 mod filter;
 mod list;
+mod remote;
 mod show;
 mod tail;
 pub(crate) mod view;

@@ -1,8 +1,8 @@
 //! Admitting actions: judging them, and asking people about those that are held.
 
 use countersign_canon::Json;
-use countersign_event::EventType;
 use countersign_event::payload::{ErrorRaised, Payload};
+use countersign_event::{EventType, Head};
 use countersign_policy::Policies;
 use countersign_policy::capability::Judgement;
 use countersign_store::Recorded;
@@ -28,13 +28,19 @@ impl Engine {
     /// Decides an action. Whatever comes back is recorded durably first; where recording is what
     /// failed, a refusal comes back.
     pub fn admit(&self, proposal: Proposal<'_>) -> Admission {
-        self.decided(&proposal, false).0
+        self.decided(&proposal, None, false).0
+    }
+
+    /// Like [`Engine::admit`], if this is the head of the session; otherwise nothing is recorded and
+    /// the refusal says so.
+    pub fn admit_at(&self, proposal: Proposal<'_>, after: Head) -> Admission {
+        self.decided(&proposal, Some(after), false).0
     }
 
     /// Decides an action and begins it, if it may run as it was proposed: what [`Engine::admit`] and
     /// [`Engine::begin`] do, for the price of one write.
     pub fn start(&self, proposal: Proposal<'_>) -> Start {
-        match self.decided(&proposal, true) {
+        match self.decided(&proposal, None, true) {
             (Admission::Permit(permit), Some(began)) => Start::Running(permit.into_running(began)),
             (Admission::Permit(permit), None) => Start::Permit(permit),
             (Admission::Hold(hold), _) => Start::Hold(hold),
@@ -43,10 +49,15 @@ impl Engine {
     }
 
     /// The decision, and when the action was begun if it was.
-    fn decided(&self, proposal: &Proposal<'_>, begins: bool) -> (Admission, Option<u64>) {
+    fn decided(
+        &self,
+        proposal: &Proposal<'_>,
+        after: Option<Head>,
+        begins: bool,
+    ) -> (Admission, Option<u64>) {
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_admit(proposal, begins) {
-                Err(Fault::Store(error)) if error.is_retryable() => {}
+            match self.try_admit(proposal, after, begins) {
+                Err(Fault::Store(error)) if error.is_retryable() && after.is_none() => {}
                 Ok(decided) => return decided,
                 Err(fault) => return (Admission::Refusal(fault.into()), None),
             }
@@ -69,6 +80,7 @@ impl Engine {
     fn try_admit(
         &self,
         proposal: &Proposal<'_>,
+        after: Option<Head>,
         begins: bool,
     ) -> Result<(Admission, Option<u64>), Fault> {
         let policies = self.policies();
@@ -78,7 +90,7 @@ impl Engine {
         // The session is locked while its chain needs it: to decide from its state and to put the
         // events on their way. Nobody waits for the disk under the lock.
         let mut guard = lock(&place);
-        let hot = self.hot(&mut guard, proposal.scope)?;
+        let hot = self.hot_at(&mut guard, proposal.scope, after)?;
         let (mut decided, way) = match self.judge(proposal, &hot, now, &policies) {
             Ok(judged) => judged,
             Err(fault) => {

@@ -11,7 +11,6 @@
 //!
 //! What is decided is decided on bodies. Headers that repeat the body are compared with it.
 
-mod access;
 mod beside;
 mod body;
 mod early;
@@ -31,7 +30,7 @@ mod serve;
 mod sse;
 mod upstream;
 
-pub use access::Access;
+pub use countersign_web::Access;
 pub use link::{Opened, Reception};
 pub use serve::{Door, Limits, Served};
 pub use upstream::{Program, Remote, Upstream, UpstreamError};

@@ -43,6 +43,11 @@ pub struct Ruling {
 }
 
 impl Policies {
+    /// The state of a session as they see it.
+    pub fn view(&self, snapshot: &Snapshot) -> View {
+        view(snapshot, None, self.capability().manifest())
+    }
+
     /// Decides about an action. Fails for arguments that have no canonical form.
     ///
     /// The same case and the same links always give the same answer.
@@ -53,7 +58,11 @@ impl Policies {
     ) -> Result<Ruling, countersign_canon::Error> {
         let call = Call::new(case.seq, case.tool_name, Some(case.args))?;
         let manifest = self.capability().manifest();
-        let view = view(case, &call, manifest);
+        let next = Next {
+            call: &call,
+            ts_unix_ms: case.now_unix_ms,
+        };
+        let view = view(case.snapshot, Some(&next), manifest);
         let sanitized = case
             .sanitizer_key
             .is_some_and(|key| case.snapshot.is_sanitized(key));
@@ -160,7 +169,7 @@ fn classification(case: &Case<'_>, manifest: Option<&Manifest>) -> Classificatio
     Classification::of(&offered, manifest)
 }
 
-fn view(case: &Case<'_>, call: &Call, manifest: Option<&Manifest>) -> View {
+fn view(snapshot: &Snapshot, next: Option<&Next<'_>>, manifest: Option<&Manifest>) -> View {
     let loops = loop_rules(manifest);
     let trusted = |server: Option<&str>, tool: &str| {
         manifest.is_some_and(|manifest| manifest.trusts_output_of(server, tool))
@@ -169,11 +178,7 @@ fn view(case: &Case<'_>, call: &Call, manifest: Option<&Manifest>) -> View {
         loops: &loops,
         trusted_tools: &trusted,
     };
-    let next = Next {
-        call,
-        ts_unix_ms: case.now_unix_ms,
-    };
-    case.snapshot.view(Some(&next), &terms)
+    snapshot.view(next, &terms)
 }
 
 fn loop_rules(manifest: Option<&Manifest>) -> LoopRules {

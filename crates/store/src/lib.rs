@@ -13,9 +13,11 @@
 mod approval;
 mod audit;
 mod cursor;
+mod durability;
 mod error;
 mod folder;
 mod history;
+mod identity;
 mod keys;
 mod lane;
 mod lease;
@@ -28,9 +30,11 @@ mod writer;
 
 pub use approval::{Approval, Change, ChangeRefused};
 pub use cursor::{Cursor, CursorError};
+pub use durability::Durability;
 pub use error::{Conflict, Error};
 pub use folder::Folder;
 pub use history::Opened;
+pub use identity::TokenRow;
 pub use keys::Rotation;
 pub use lease::{Grant, LeaseRow};
 pub use life::{Observer, Step};

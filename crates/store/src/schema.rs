@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::{Error, Folder};
+use crate::{Durability, Error, Folder};
 
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,10 +19,11 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_log.sql"),
     include_str!("schema/0002_approvals.sql"),
+    include_str!("schema/0003_identity.sql"),
 ];
 
 /// The one connection that writes.
-pub(crate) fn open_writer(folder: &Folder) -> Result<Connection, Error> {
+pub(crate) fn open_writer(folder: &Folder, durability: Durability) -> Result<Connection, Error> {
     let folder_error = |source| Error::Folder {
         path: folder.path().to_owned(),
         source,
@@ -32,7 +33,7 @@ pub(crate) fn open_writer(folder: &Folder) -> Result<Connection, Error> {
         folder.create_database().map_err(folder_error)?;
     }
     let path = folder.database();
-    let connection = retry_while_busy(|| prepare_writer(&path))?;
+    let connection = retry_while_busy(|| prepare_writer(&path, durability))?;
     folder.sync().map_err(folder_error)?;
     Ok(connection)
 }
@@ -70,7 +71,7 @@ pub(crate) fn empty_wal(db: &Connection, wait: Duration) -> bool {
     emptied == Ok(0) && restored.is_ok()
 }
 
-fn prepare_writer(path: &Path) -> Result<Connection, Error> {
+fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -79,7 +80,7 @@ fn prepare_writer(path: &Path) -> Result<Connection, Error> {
     settle(&connection)?;
     version(&connection, path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "synchronous", durability.pragma())?;
     // Has a meaning on macOS only, where a plain fsync leaves data in the drive's cache.
     connection.pragma_update(None, "fullfsync", true)?;
     // A small write-ahead log keeps the slowest commits short.

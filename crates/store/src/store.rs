@@ -18,7 +18,9 @@ use crate::audit::AuditFile;
 use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
 use crate::writer::{Command, Job, Writer, observe};
-use crate::{Change, Conflict, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema};
+use crate::{
+    Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
+};
 
 /// A data folder that is open for writing.
 ///
@@ -30,6 +32,7 @@ pub struct Store {
     queue: Option<SyncSender<Command>>,
     writer: Option<JoinHandle<()>>,
     observer: Option<Observer>,
+    durability: Durability,
 }
 
 /// An event before it has a place.
@@ -66,12 +69,14 @@ pub struct Pending {
 pub struct Options {
     /// Is told of each step in the life of each event.
     pub observer: Option<Observer>,
+    /// What an acknowledged event survives.
+    pub durability: Durability,
 }
 
 impl Store {
     /// Opens the folder; makes it, the database and the master key if they are not there.
     pub fn open(folder: &Folder, options: Options) -> Result<Self, Error> {
-        let db = schema::open_writer(folder)?;
+        let db = schema::open_writer(folder, options.durability)?;
         let keys = Arc::new(Keys::open_or_create(folder, &db)?);
         let reader = Reader::open(folder)?;
         let (queue, commands) = sync_channel(QUEUE_LENGTH);
@@ -91,6 +96,7 @@ impl Store {
             queue: Some(queue),
             writer: Some(thread),
             observer: options.observer,
+            durability: options.durability,
         })
     }
 
@@ -216,6 +222,11 @@ impl Store {
         self.reader.folder()
     }
 
+    /// What an acknowledged event survives.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// What is stored.
     pub fn reader(&self) -> &Reader {
         &self.reader
@@ -241,7 +252,7 @@ impl Store {
     }
 
     /// Runs something on the writing connection, between two transactions.
-    fn exclusive<T: Send + 'static>(
+    pub(crate) fn exclusive<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {

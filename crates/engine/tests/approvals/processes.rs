@@ -236,6 +236,7 @@ fn child_dies_inside() {
     let mut scene = Scene::join(&folder);
     let options = Options {
         observer: Some(observer),
+        ..Options::default()
     };
     let store = Store::open(&Folder::new(&folder), options).unwrap();
     scene.engine = Engine::new(store, policies(), scene.clock.clone());

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use countersign_canon::{Digest, Json};
+use countersign_web::{Room, only};
 use hyper::header::HeaderMap;
 
-use super::access::only;
-use super::body::Room;
 use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
 use super::link::{Census, Link, Reception, Threads};
@@ -66,7 +65,7 @@ impl Lobby {
 
     /// The session that a request names, if it names one.
     pub(super) fn named(&self, headers: &HeaderMap) -> Result<Option<Arc<Link>>, NoSession> {
-        let Some(name) = only(headers, &SESSION).map_err(|()| NoSession::Unknown)? else {
+        let Some(name) = only(headers, &SESSION).map_err(|_| NoSession::Unknown)? else {
             return Ok(None);
         };
         let mut sessions = self.sessions();
@@ -116,7 +115,7 @@ impl Lobby {
 
     /// The server has given a session a name, or none.
     pub(super) async fn register(&self, headers: &HeaderMap, link: &Arc<Link>) -> Result<(), Loss> {
-        match only(headers, &SESSION).map_err(|()| UNREADABLE)? {
+        match only(headers, &SESSION).map_err(|_| UNREADABLE)? {
             None => Ok(()),
             Some(name) => self.register_as(name, link).await,
         }

@@ -10,11 +10,11 @@ use countersign_canon::{Json, Limits};
 use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method as Verb, Response, StatusCode};
 
-use super::access::only;
 use super::body::Sent;
 use super::lobby::Lobby;
 use super::reply;
 use super::upstream::{Remote, Upstream};
+use countersign_web::only;
 
 /// Where metadata are found, with the path of the server behind it.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use countersign_canon::Json;
+use countersign_web::only;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::frame::{Frame, Kind};
 use crate::tools::Definition;
 use crate::{Era, Method};
 
-use super::access::only;
 use super::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
 
 /// A header that does not say what the body says.
@@ -46,7 +46,7 @@ pub(super) fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), Mismatch> 
         Method::ResourcesRead => frame.text(params.uri),
         Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => frame.text(params.task_id),
         // What other methods name is not known here; the server compares it.
-        _ => return only(headers, &NAME).map(drop).map_err(|()| Mismatch(NAME)),
+        _ => return only(headers, &NAME).map(drop).map_err(|_| Mismatch(NAME)),
     };
     same(headers, &NAME, named.as_deref())
 }
@@ -111,7 +111,7 @@ fn absent(headers: &HeaderMap, header: &HeaderName) -> Result<(), Mismatch> {
 
 fn same(headers: &HeaderMap, header: &HeaderName, body: Option<&str>) -> Result<(), Mismatch> {
     let mismatch = || Mismatch(header.clone());
-    let Some(said) = only(headers, header).map_err(|()| mismatch())? else {
+    let Some(said) = only(headers, header).map_err(|_| mismatch())? else {
         return Ok(());
     };
     let said = decode(said.trim_matches([' ', '\t'])).ok_or_else(mismatch)?;

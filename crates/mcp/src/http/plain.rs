@@ -1,5 +1,6 @@
 //! Responses that are one body.
 
+use countersign_web::{Held, ReadError};
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode};
@@ -7,7 +8,6 @@ use hyper::{Response, StatusCode};
 use crate::frame::{Frame, Kind};
 use crate::session::Instead;
 
-use super::body::{Held, ReadError};
 use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered};
 use super::headers;
 use super::metadata;

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 use crate::Id;
 use crate::reply::Refused;
 
-use super::access::Stranger;
 use super::body::Sent;
+use countersign_web::Stranger;
 
 /// Where the response to a request is waited for. It is closed when the client is gone.
 pub(super) type Waiting = oneshot::Sender<Response<Sent>>;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign_canon::Json;
+use countersign_web::{Access, ReadError};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::{Method as Verb, Request, Response, StatusCode};
@@ -14,8 +15,7 @@ use crate::frame::{Frame, FrameError, Id, Kind, Span};
 use crate::reply::Refused;
 use crate::{Era, FrameLimits, Method};
 
-use super::access::Access;
-use super::body::{ReadError, Sent};
+use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
 use super::link::Link;
 use super::lobby::{Lobby, NoSession};

@@ -6,18 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_web::{Access, Peer, Room};
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
-use super::access::Access;
-use super::body::Room;
 use super::link::{Census, Reception, Threads};
 use super::lobby::{Lobby, SWEEP};
 use super::metadata::WELL_KNOWN;
@@ -144,36 +141,29 @@ impl Door {
 
     /// Lets clients in until `stop` says so, then waits a moment for those who are inside.
     pub async fn open(self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let places = Arc::new(Semaphore::new(self.limits.max_connections));
-        let (closing, closed) = watch::channel(());
+        let limits = countersign_web::Limits {
+            max_connections: self.limits.max_connections,
+            head_time: self.limits.head_time,
+            max_head_bytes: MAX_HEAD,
+            grace: GRACE,
+        };
         let door = Arc::new(self);
         let sweeper = tokio::spawn(Arc::clone(&door).sweep());
-        tokio::pin!(stop);
-        loop {
-            let place = Arc::clone(&places).acquire_owned();
-            let accepted = async {
-                let place = place.await;
-                (listener.accept().await, place)
-            };
-            let (accepted, place) = tokio::select! {
-                () = &mut stop => break,
-                accepted = accepted => accepted,
-            };
-            match (accepted, place) {
-                (Ok((stream, peer)), Ok(place)) => {
-                    let serving = Arc::clone(&door).serve(stream, peer, place, closed.clone());
-                    tokio::spawn(serving);
+        let inside = Arc::clone(&door);
+        let service = move |peer: Peer| {
+            let connection = Arc::new(Connection::new(peer.address));
+            let door = Arc::clone(&inside);
+            service_fn(move |request: Request<Incoming>| {
+                let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
+                async move {
+                    let lobby = door.lobby(request.uri().path());
+                    let response = connection.answer(lobby, &door.access, request).await;
+                    Ok::<_, Infallible>(response)
                 }
-                // Out of files, or a client that left at once: others may still come.
-                (Err(_), _) => tokio::time::sleep(PAUSE).await,
-                (_, Err(_)) => break,
-            }
-        }
+            })
+        };
+        countersign_web::serve(listener, limits, None, service, stop).await;
         sweeper.abort();
-        drop(closed);
-        // Who listens on connections hears this, and `closed` is dropped when they have ended.
-        let _ = closing.send(());
-        let _ = tokio::time::timeout(GRACE, closing.closed()).await;
         let _ = tokio::time::timeout(GRACE, door.ended()).await;
     }
 
@@ -186,42 +176,6 @@ impl Door {
         while self.census.count() > self.lobbies.len() + 1 {
             tokio::time::sleep(PAUSE / 10).await;
         }
-    }
-
-    async fn serve(
-        self: Arc<Self>,
-        stream: TcpStream,
-        peer: SocketAddr,
-        place: OwnedSemaphorePermit,
-        mut closed: watch::Receiver<()>,
-    ) {
-        let _place = place;
-        // A head and a small event are sent at once, each as it comes.
-        if set_up(&stream).is_err() {
-            return;
-        }
-        let connection = Arc::new(Connection::new(peer));
-        let door = Arc::clone(&self);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
-            async move {
-                let lobby = door.lobby(request.uri().path());
-                let response = connection.answer(lobby, &door.access, request).await;
-                Ok::<_, Infallible>(response)
-            }
-        });
-        let served = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.limits.head_time)
-            .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::pin!(served);
-        tokio::select! {
-            // A connection that fails has ended; what it carried is settled by whom it concerns.
-            _ = served.as_mut() => return,
-            _ = closed.changed() => served.as_mut().graceful_shutdown(),
-        }
-        let _ = tokio::time::timeout(GRACE, served).await;
     }
 
     fn lobby(&self, path: &str) -> Option<Arc<Lobby>> {
@@ -243,10 +197,6 @@ impl Door {
             }
         }
     }
-}
-
-fn set_up(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)
 }
 
 const GRACE: Duration = Duration::from_secs(5);

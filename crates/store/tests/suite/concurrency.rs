@@ -376,6 +376,7 @@ fn a_writer_that_dies_acknowledges_nothing_more() {
         &folder,
         Options {
             observer: Some(observer),
+            ..Options::default()
         },
     )
     .unwrap();

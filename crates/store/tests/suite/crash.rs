@@ -66,6 +66,7 @@ fn child_is_killed_at_a_step() {
         &folder,
         Options {
             observer: Some(observer),
+            ..Options::default()
         },
     )
     .unwrap();

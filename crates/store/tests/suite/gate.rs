@@ -37,6 +37,7 @@ pub(crate) fn gated(
         folder,
         Options {
             observer: Some(observer),
+            ..Options::default()
         },
     )
     .unwrap();

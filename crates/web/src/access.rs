@@ -19,11 +19,14 @@ pub struct Access {
 
 /// Why a request is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Stranger {
+pub enum Stranger {
+    /// The name that it was called by is none of ours.
     #[error("the host is not one of this door; see --allow-host")]
     Host,
+    /// A page of somebody else calls.
     #[error("the origin is not allowed here; see --allow-origin")]
     Origin,
+    /// The token is missing, or another one.
     #[error("the token of this door is missing, or is another one")]
     Token,
 }
@@ -51,19 +54,20 @@ impl Access {
     }
 
     /// Whether `Authorization` is ours, and not the server's.
-    pub(super) fn has_token(&self) -> bool {
+    pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
-        let host = only(headers, &HOST).map_err(|()| Stranger::Host)?;
+    /// Whether a request may come in.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
+        let host = only(headers, &HOST).map_err(|_| Stranger::Host)?;
         // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
         let host = host.ok_or(Stranger::Host)?;
         let host: Authority = host.parse().map_err(|_| Stranger::Host)?;
         if !self.is_ours(host.host()) || uri.authority().is_some_and(|named| *named != host) {
             return Err(Stranger::Host);
         }
-        match only(headers, &ORIGIN).map_err(|()| Stranger::Origin)? {
+        match only(headers, &ORIGIN).map_err(|_| Stranger::Origin)? {
             None => {}
             Some(origin) if self.is_welcome(origin) => {}
             Some(_) => return Err(Stranger::Origin),
@@ -71,7 +75,7 @@ impl Access {
         let Some(token) = &self.token else {
             return Ok(());
         };
-        let brought = only(headers, &AUTHORIZATION).map_err(|()| Stranger::Token)?;
+        let brought = only(headers, &AUTHORIZATION).map_err(|_| Stranger::Token)?;
         let brought = brought.and_then(|value| value.split_once(' '));
         let brought = brought.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         match brought.map(|(_, brought)| Digest::of(brought.trim().as_bytes())) {
@@ -105,14 +109,20 @@ impl Access {
     }
 }
 
+/// A header that is there twice, or is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a header is there twice, or is no text")]
+pub struct Unclear;
+
 /// The value of a header that must not come twice.
-pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+pub fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Unclear> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(());
+        return Err(Unclear);
     }
-    first.map(|value| value.to_str().map_err(drop)).transpose()
+    let text = first.map(|value| value.to_str().map_err(|_| Unclear));
+    text.transpose()
 }
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];

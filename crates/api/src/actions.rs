@@ -1,0 +1,501 @@
+//! Actions: proposed, decided, begun, and told how they went.
+//!
+//! Whoever runs an action gets a permit for exactly the bytes that were decided, once. It has begun
+//! when the permit is given: nobody can take a permit and leave no trace.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use countersign_approval::{Arguments, State, Tool, ToolCall};
+use countersign_canon::{Json, Object};
+use countersign_engine::{
+    Admission, ApprovalId, Outcome, Permit, Proposal, Redeemed, Running, Wanted,
+};
+use countersign_event::Scope;
+
+use crate::Role;
+use crate::api::{Api, lock};
+use crate::call::Call;
+use crate::caller::Caller;
+use crate::events::{action_bytes, origin, verdict};
+use crate::problem::{Kind, Problem};
+use crate::reply::Reply;
+use crate::token::{digest, is_secret, random};
+
+/// The actions that are under way.
+#[derive(Default)]
+pub(crate) struct Actions(Mutex<HashMap<String, Action>>);
+
+struct Action {
+    owner: String,
+    scope: Scope,
+    tool: Tool,
+    args: Json,
+    since: Instant,
+    stage: Stage,
+}
+
+enum Stage {
+    /// People decide.
+    Held(ApprovalId),
+    /// It runs; whoever shows the permit tells how it went.
+    Running { running: Running, permit: [u8; 32] },
+    /// Somebody is telling just now.
+    Settling,
+}
+
+/// What is proposed.
+struct Wish {
+    scope: Scope,
+    call_id: String,
+    tool: Tool,
+    args: Json,
+    sanitizer_key: Option<String>,
+    approval: Option<ApprovalId>,
+}
+
+pub(crate) async fn propose(call: Call) -> Result<Reply, Problem> {
+    let wish = wish(call.object()?, &call.caller)?;
+    let (api, caller) = (Arc::clone(&call.api), call.caller);
+    let worker = Arc::clone(&api);
+    api.workers
+        .run(move || worker.propose(wish, &caller))
+        .await?
+}
+
+/// How an action stands. With `wait_ms` the answer to a held one is put off until somebody decides.
+pub(crate) async fn show(call: &Call) -> Result<Reply, Problem> {
+    let wait = call
+        .parameters
+        .query("wait_ms")
+        .map(str::parse::<u64>)
+        .transpose();
+    let wait = wait.map_err(|_| Problem::new(Kind::Parameter, "`wait_ms` is a number"))?;
+    let until = Instant::now() + Duration::from_millis(wait.unwrap_or(0).min(MAX_WAIT_MS));
+    let id = call.parameters.path("action").to_owned();
+    let mut closing = call.api.live.closing.subscribe();
+    loop {
+        let (api, caller, wanted) = (Arc::clone(&call.api), call.caller.clone(), id.clone());
+        let (reply, is_held) = call
+            .api
+            .workers
+            .run(move || api.standing(&wanted, &caller))
+            .await??;
+        if !is_held || Instant::now() >= until || *closing.borrow() {
+            return Ok(reply);
+        }
+        // Held calls are told where they stand when the door closes.
+        let _ = tokio::time::timeout(LOOK, closing.wait_for(|closing| *closing)).await;
+    }
+}
+
+pub(crate) async fn permit(call: &Call) -> Result<Reply, Problem> {
+    let id = call.parameters.path("action").to_owned();
+    let (api, caller) = (Arc::clone(&call.api), call.caller.clone());
+    call.api
+        .workers
+        .run(move || api.redeem_held(&id, &caller))
+        .await?
+}
+
+pub(crate) async fn result(call: Call) -> Result<Reply, Problem> {
+    let members = call.object()?;
+    let id = call.parameters.path("action").to_owned();
+    let (api, caller) = (Arc::clone(&call.api), call.caller.clone());
+    call.api
+        .workers
+        .run(move || api.settle(&id, members, &caller))
+        .await?
+}
+
+impl Api {
+    fn propose(&self, wish: Wish, caller: &Caller) -> Result<Reply, Problem> {
+        self.claim(caller, &wish.scope)?;
+        self.take_tool(&wish.scope.tenant, &wish.tool.name)?;
+        let id = format!("act_{}", secret::<16>()?);
+        if let Some(approval) = wish.approval {
+            return self.redeem(id, wish, approval, caller);
+        }
+        let origin = origin(caller, &self.engine)?;
+        let bytes = action_bytes(&wish.tool.name, &wish.args);
+        let admission = self.engine.admit(Proposal {
+            scope: &wish.scope,
+            call_id: wish.call_id.clone(),
+            tool_name: wish.tool.name.clone(),
+            server: wish.tool.server.clone(),
+            definition: None,
+            origin: &origin,
+            preconditions: Vec::new(),
+            args: wish.args.clone(),
+            sanitizer_key: wish.sanitizer_key.clone(),
+            bytes: &bytes,
+            encode: &|args| action_bytes(&wish.tool.name, args),
+        });
+        match admission {
+            Admission::Permit(permit) => self.begin(id, wish, permit, &bytes, caller),
+            Admission::Refusal(refusal) if refusal.is_recorded() => {
+                let denied = verdict("deny", refusal.reason(), None);
+                let text = refusal.text_for_model();
+                let more = vec![("text_for_model", Json::from(text))];
+                Ok(answer(
+                    StatusCode::CREATED,
+                    &id,
+                    &wish,
+                    "denied",
+                    denied,
+                    more,
+                ))
+            }
+            Admission::Refusal(refusal) => Err(refusal.into()),
+            Admission::Hold(hold) => {
+                let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
+                let held = verdict("require_approval", reason, None);
+                let envelope = match &hold.approval {
+                    Ok(envelope) => envelope,
+                    Err(nobody) => {
+                        let more = vec![("error", Json::from(nobody.to_string()))];
+                        return Ok(answer(StatusCode::CREATED, &id, &wish, "held", held, more));
+                    }
+                };
+                let more = vec![
+                    ("approval_id", Json::from(envelope.id().to_string())),
+                    ("short_code", Json::from(envelope.plan().hash().short())),
+                ];
+                let reply = answer(StatusCode::CREATED, &id, &wish, "held", held, more);
+                self.actions
+                    .keep(id, wish, Stage::Held(envelope.id()), caller)?;
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Begins what is permitted, and hands the permit out.
+    fn begin(
+        &self,
+        id: String,
+        wish: Wish,
+        permit: Permit,
+        bytes: &[u8],
+        caller: &Caller,
+    ) -> Result<Reply, Problem> {
+        let allowed = verdict("allow", "OK", Some(permit.constraints()));
+        let warning = permit.warning().map(str::to_owned);
+        let bytes = permit.rewritten().unwrap_or(bytes).to_vec();
+        let (secret, digest_of) = (secret::<32>()?, permit.digest().to_string());
+        let mode = permit.mode().as_str();
+        // FAIL-CLOSED: whoever has no room for the action does not begin it.
+        self.actions.room()?;
+        let running = self.engine.begin(permit, &bytes)?;
+        let action = Json::admit(&bytes, &crate::call::LIMITS)?;
+        let more = vec![
+            ("permit", Json::from(format!("prm_{secret}"))),
+            ("digest", Json::from(digest_of)),
+            ("approval_mode", Json::from(mode)),
+            ("action", action),
+            ("warning", Json::from(warning)),
+        ];
+        let reply = answer(StatusCode::CREATED, &id, &wish, "running", allowed, more);
+        let stage = Stage::Running {
+            running,
+            permit: digest(&secret),
+        };
+        self.actions.keep(id, wish, stage, caller)?;
+        Ok(reply)
+    }
+
+    /// Takes the one use of what people have approved.
+    fn redeem(
+        &self,
+        id: String,
+        wish: Wish,
+        approval: ApprovalId,
+        caller: &Caller,
+    ) -> Result<Reply, Problem> {
+        let standing = self.engine.approval(approval)?;
+        // SECURITY: an approval of another session is none of this one.
+        let is_ours = standing.is_some_and(|standing| standing.row.scope == wish.scope);
+        if !is_ours {
+            return Err(Problem::new(
+                Kind::NoApproval,
+                "no such approval in this session",
+            ));
+        }
+        let args = Arguments::new(wish.args.clone())
+            .map_err(|error| Problem::new(Kind::Json, error.to_string()))?;
+        let wanted = Wanted {
+            tool: Some(&wish.tool),
+            args: Some(&args),
+        };
+        let encode = |call: &ToolCall| action_bytes(&call.tool.name, call.args.value());
+        match self.engine.redeem(approval, wanted, &encode) {
+            Redeemed::Permit(permit) => {
+                let bytes = permit.rewritten().map(<[u8]>::to_vec).unwrap_or_default();
+                self.begin(id, wish, permit, &bytes, caller)
+            }
+            Redeemed::Replayed(replay) => {
+                let text = format!(
+                    "the approval was used already; its state is `{}`",
+                    replay.state
+                );
+                Err(Problem::new(Kind::Approval, text))
+            }
+            Redeemed::Drifted(_) => Err(Problem::new(
+                Kind::Approval,
+                "approved were other arguments",
+            )),
+            Redeemed::Refused(refusal) => Err(Problem::new(
+                Kind::Approval,
+                format!("{}: {refusal}", refusal.code()),
+            )),
+            Redeemed::Failed(refusal) => Err(refusal.into()),
+        }
+    }
+
+    fn redeem_held(&self, id: &str, caller: &Caller) -> Result<Reply, Problem> {
+        let (wish, approval) = {
+            let mut actions = lock(&self.actions.0);
+            let action = find(&mut actions, id, caller)?;
+            let Stage::Held(approval) = action.stage else {
+                return Err(Problem::new(
+                    Kind::Permit,
+                    "the action has its permit already",
+                ));
+            };
+            let wish = Wish {
+                scope: action.scope.clone(),
+                call_id: String::new(),
+                tool: action.tool.clone(),
+                args: action.args.clone(),
+                sanitizer_key: None,
+                approval: None,
+            };
+            (wish, approval)
+        };
+        self.redeem(id.to_owned(), wish, approval, caller)
+    }
+
+    /// How an action stands, and whether people still decide.
+    fn standing(&self, id: &str, caller: &Caller) -> Result<(Reply, bool), Problem> {
+        let (held, json) = {
+            let mut actions = lock(&self.actions.0);
+            let action = find(&mut actions, id, caller)?;
+            let held = match action.stage {
+                Stage::Held(approval) => Some(approval),
+                Stage::Running { .. } | Stage::Settling => None,
+            };
+            (held, about(id, &action.scope, &action.tool.name))
+        };
+        let mut members = json;
+        let state = match held {
+            None => "running".to_owned(),
+            Some(approval) => {
+                members.push(("approval_id", Json::from(approval.to_string())));
+                let standing = self.engine.approval(approval)?;
+                let state = standing.map(|standing| standing.row.state);
+                match state {
+                    Some(State::Pending) => "held".to_owned(),
+                    Some(state) => state.as_str().to_owned(),
+                    None => "gone".to_owned(),
+                }
+            }
+        };
+        let is_held = state == "held";
+        members.push(("state", Json::from(state)));
+        Ok((Reply::ok(&Json::object(members)), is_held))
+    }
+
+    fn settle(&self, id: &str, mut members: Object, caller: &Caller) -> Result<Reply, Problem> {
+        let shown = members
+            .remove("permit")
+            .and_then(Json::into_string)
+            .unwrap_or_default();
+        let secret = shown.strip_prefix("prm_").unwrap_or_default();
+        let running = {
+            let mut actions = lock(&self.actions.0);
+            let action = find(&mut actions, id, caller)?;
+            match std::mem::replace(&mut action.stage, Stage::Settling) {
+                Stage::Running { running, permit } if is_secret(secret, &permit) => running,
+                stage => {
+                    action.stage = stage;
+                    return Err(Problem::new(
+                        Kind::Permit,
+                        "the permit is not of this action",
+                    ));
+                }
+            }
+        };
+        let outcome = outcome(members);
+        let settled = self.engine.settle(running, outcome);
+        lock(&self.actions.0).remove(id);
+        let recorded = settled?;
+        Ok(Reply::json(
+            StatusCode::CREATED,
+            &Json::object([
+                ("action_id", Json::from(id)),
+                ("hash", Json::from(recorded.hash().to_string())),
+                ("seq", Json::from(recorded.seq())),
+            ]),
+        ))
+    }
+
+    /// Tells the truth about what nobody has told the end of: all of it when the door closes, and what
+    /// is too old at any time. Blocks.
+    pub(crate) fn abandon(&self, all: bool) {
+        let over: Vec<Action> = {
+            let mut actions = lock(&self.actions.0);
+            let is_over = |action: &Action| all || action.since.elapsed() > MAX_AGE;
+            let ids: Vec<String> = actions
+                .iter()
+                .filter(|(_, action)| is_over(action))
+                .map(|(id, _)| id.clone())
+                .collect();
+            ids.iter().filter_map(|id| actions.remove(id)).collect()
+        };
+        for action in over {
+            if let Stage::Running { running, .. } = action.stage {
+                let outcome = Outcome::Failed {
+                    code: "outcome_unknown".to_owned(),
+                    message: "nobody told how the action went".to_owned(),
+                };
+                // What cannot be recorded now is found by the sweep.
+                let _ = self.engine.settle(running, outcome);
+            }
+        }
+    }
+
+    /// Whether anything is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        let actions = lock(&self.actions.0);
+        let is_running = |action: &Action| !matches!(action.stage, Stage::Held(_));
+        !actions.values().any(is_running)
+    }
+}
+
+impl Actions {
+    fn room(&self) -> Result<(), Problem> {
+        match lock(&self.0).len() < MAX_ACTIONS {
+            true => Ok(()),
+            false => Err(Problem::new(
+                Kind::Overloaded,
+                "too many actions are under way",
+            )),
+        }
+    }
+
+    fn keep(&self, id: String, wish: Wish, stage: Stage, caller: &Caller) -> Result<(), Problem> {
+        let mut actions = lock(&self.0);
+        if actions.len() >= MAX_ACTIONS && !actions.contains_key(&id) {
+            return Err(Problem::new(
+                Kind::Overloaded,
+                "too many actions are under way",
+            ));
+        }
+        let action = Action {
+            owner: caller.id.clone(),
+            scope: wish.scope,
+            tool: wish.tool,
+            args: wish.args,
+            since: Instant::now(),
+            stage,
+        };
+        actions.insert(id, action);
+        Ok(())
+    }
+}
+
+/// The action, if it is the caller's.
+fn find<'a>(
+    actions: &'a mut HashMap<String, Action>,
+    id: &str,
+    caller: &Caller,
+) -> Result<&'a mut Action, Problem> {
+    let is_theirs = |action: &&mut Action| {
+        let is_tenant = caller
+            .tenant
+            .as_ref()
+            .is_none_or(|own| *own == action.scope.tenant);
+        is_tenant && (action.owner == caller.id || caller.role == Role::Operator)
+    };
+    let found = actions.get_mut(id).filter(is_theirs);
+    found.ok_or_else(|| Problem::new(Kind::NoAction, "no such action is under way"))
+}
+
+fn wish(mut members: Object, caller: &Caller) -> Result<Wish, Problem> {
+    let mut text = |name: &str| members.remove(name).and_then(Json::into_string);
+    let (tenant, session) = (text("tenant_id"), text("session_id").unwrap_or_default());
+    let (name, server) = (text("tool_name").unwrap_or_default(), text("server"));
+    let (call_id, sanitizer_key) = (text("call_id"), text("sanitizer_key"));
+    let approval = text("approval_id").map(|id| id.parse()).transpose();
+    let approval = approval
+        .map_err(|_| Problem::new(Kind::NoApproval, "that is no approval id").at("/approval_id"))?;
+    Ok(Wish {
+        scope: caller.scope(tenant.as_deref(), &session)?,
+        call_id: match call_id {
+            Some(id) => id,
+            None => format!("call_{}", secret::<12>()?),
+        },
+        tool: Tool {
+            server,
+            name,
+            definition: None,
+        },
+        args: members
+            .remove("args")
+            .unwrap_or_else(|| Json::Object(Object::new())),
+        sanitizer_key,
+        approval,
+    })
+}
+
+fn outcome(mut members: Object) -> Outcome {
+    match members.remove("failed") {
+        Some(Json::String(message)) => Outcome::Failed {
+            code: "failed".to_owned(),
+            message,
+        },
+        _ => Outcome::Result {
+            content: members.remove("content").unwrap_or(Json::Null),
+            is_error: members.remove("is_error").and_then(|flag| flag.as_bool()) == Some(true),
+        },
+    }
+}
+
+fn about(id: &str, scope: &Scope, tool: &str) -> Vec<(&'static str, Json)> {
+    vec![
+        ("action_id", Json::from(id)),
+        ("tenant_id", Json::from(scope.tenant.as_str())),
+        ("session_id", Json::from(scope.session.as_str())),
+        ("tool_name", Json::from(tool)),
+    ]
+}
+
+fn answer(
+    status: StatusCode,
+    id: &str,
+    wish: &Wish,
+    state: &str,
+    decision: Json,
+    more: Vec<(&'static str, Json)>,
+) -> Reply {
+    let mut members = about(id, &wish.scope, &wish.tool.name);
+    if !wish.call_id.is_empty() {
+        members.push(("call_id", Json::from(wish.call_id.as_str())));
+    }
+    members.push(("state", Json::from(state)));
+    members.push(("decision", decision));
+    members.extend(more);
+    Reply::json(status, &Json::object(members))
+}
+
+fn secret<const N: usize>() -> Result<String, Problem> {
+    let no_randomness = || Problem::new(Kind::Overloaded, "the system gave no randomness");
+    random::<N>().ok_or_else(no_randomness)
+}
+
+const MAX_ACTIONS: usize = 10_000;
+/// Nothing that an agent runs takes longer.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+const MAX_WAIT_MS: u64 = 60_000;
+const LOOK: Duration = Duration::from_millis(250);

@@ -1,0 +1,82 @@
+//! Is anybody here, and who am I?
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, LOCATION, SET_COOKIE};
+use countersign_canon::Json;
+
+use crate::Permission;
+use crate::call::Call;
+use crate::doorkeeper::{COOKIE_NAME, VISIT_TIME};
+use crate::problem::{Kind, Problem};
+use crate::reply::Reply;
+
+pub(crate) fn healthz() -> Reply {
+    Reply::ok(&Json::object([("status", Json::from("ok"))]))
+}
+
+/// The log can be read, and the writer takes commands.
+pub(crate) async fn readyz(call: &Call) -> Reply {
+    let engine = Arc::clone(&call.api.engine);
+    let asked = call
+        .api
+        .workers
+        .run(move || engine.store().reader().last_id());
+    match asked.await {
+        Ok(Ok(_)) => Reply::ok(&Json::object([("status", Json::from("ready"))])),
+        _ => Reply::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &Json::object([
+                ("status", Json::from("not ready")),
+                ("error", Json::from("the log cannot be read")),
+            ]),
+        ),
+    }
+}
+
+pub(crate) fn login(call: &Call) -> Result<Reply, Problem> {
+    let code = call.parameters.query("code").unwrap_or_default();
+    let cookie = call.api.doorkeeper.enter(code, call.peer.address.ip())?;
+    let mut reply = Reply::bytes(StatusCode::SEE_OTHER, "text/plain", "come in\n");
+    // SECURITY: no page of another origin makes the browser send it, and no script reads it.
+    let secure = match call.api.settings.is_secure {
+        true => "; Secure",
+        false => "",
+    };
+    let seconds = VISIT_TIME.as_secs();
+    let cookie = format!(
+        "{COOKIE_NAME}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
+    );
+    let cookie = HeaderValue::try_from(cookie)
+        .map_err(|_| Problem::new(Kind::Overloaded, "no cookie could be made"))?;
+    reply.headers.insert(SET_COOKIE, cookie);
+    reply
+        .headers
+        .insert(LOCATION, HeaderValue::from_static("/"));
+    Ok(reply)
+}
+
+pub(crate) fn me(call: &Call) -> Reply {
+    let caller = &call.caller;
+    let permissions = Permission::ALL.iter().filter(|one| caller.role.may(**one));
+    let permissions = permissions.map(|one| Json::from(one.as_str())).collect();
+    let mut members = vec![
+        ("id", Json::from(caller.id.as_str())),
+        ("name", Json::from(caller.name.as_str())),
+        ("role", Json::from(caller.role.as_str())),
+        (
+            "tenant_id",
+            Json::from(caller.tenant.as_ref().map(|id| id.as_str())),
+        ),
+        (
+            "session_id",
+            Json::from(caller.session.as_ref().map(|id| id.as_str())),
+        ),
+        ("permissions", Json::Array(permissions)),
+    ];
+    if let Some(csrf) = &caller.csrf {
+        members.push(("csrf_token", Json::from(csrf.as_str())));
+    }
+    Reply::ok(&Json::object(members))
+}

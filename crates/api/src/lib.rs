@@ -1,0 +1,63 @@
+//! The HTTP API: a door for programs and people.
+//!
+//! One table ([`ROUTES`]) says what there is: the router, the permission that each route needs and the
+//! description of the API come from it. [`Role::may`] says who may. Every request passes the same
+//! gate: the name it was called by, who calls, what they may do, how often, how much they send. What
+//! an agent proposes is decided by the engine; this crate decides nothing, and keeps no state that a
+//! decision would depend on. Whatever waits for the disk does so on threads of its own, a bounded
+//! number of them.
+//!
+//! ```
+//! use countersign_api::{Permission, Role};
+//!
+//! assert!(Role::Agent.may(Permission::Propose));
+//! assert!(!Role::Agent.may(Permission::Decide));
+//! assert!(!Role::Operator.needs_tenant());
+//! ```
+#![forbid(unsafe_code)]
+
+mod actions;
+mod answer;
+mod api;
+mod approvals;
+mod call;
+mod caller;
+mod decide;
+mod docs;
+mod doorkeeper;
+mod events;
+mod gate;
+mod health;
+mod idempotency;
+mod live;
+mod observe;
+mod oidc;
+mod openapi;
+mod policies;
+pub mod problem;
+pub mod query;
+mod rate;
+mod records;
+mod reply;
+mod role;
+mod route;
+mod server;
+mod sessions;
+mod shape;
+mod token;
+mod tokens;
+mod work;
+
+pub use api::{Api, Settings};
+pub use caller::Caller;
+pub use live::Wake;
+pub use observe::{Answered, Observed, Observer};
+pub use oidc::{Oidc, OidcError, OidcSettings};
+pub use openapi::openapi;
+pub use policies::PolicyBook;
+pub use problem::Problem;
+pub use rate::Rate;
+pub use role::{Permission, Role, UnknownRole};
+pub use route::{ROUTES, Route, Verb};
+pub use server::Door;
+pub use token::{NewToken, TokenError};

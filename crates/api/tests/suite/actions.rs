@@ -1,0 +1,382 @@
+//! Actions from the proposal to the result, with people in between.
+
+use countersign_api::Role;
+use countersign_approval::{BallotPaper, CallDecision, Decision, Human, SigningKey, UnixMs};
+use countersign_canon::Json;
+
+use crate::scene::{Answer, Scene, json};
+
+const MANIFEST: &str =
+    r#"{"permissions":{"tools":["read_file","pay"],"approval_required":["pay"]}}"#;
+
+fn propose(scene: &Scene, token: &str, tool: &str, args: &str) -> Answer {
+    let body = format!(r#"{{"session_id":"s1","tool_name":"{tool}","args":{args}}}"#);
+    scene.post("/v1/actions", token, &body)
+}
+
+/// The signed decision of a person who is on the list.
+fn signed(scene: &Scene, approval: &str, decision: &Decision) -> String {
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let standing = scene
+        .engine
+        .approval(approval.parse().unwrap())
+        .unwrap()
+        .unwrap();
+    let calls = standing.envelope.plan().calls().iter();
+    let paper = BallotPaper {
+        decisions: calls
+            .map(|call| CallDecision {
+                call: call.id.clone(),
+                decision: decision.clone(),
+            })
+            .collect(),
+        approver: Human::new("dana").unwrap(),
+        display: standing.rendering.display_sha256(),
+        signed_at: UnixMs::new(now()),
+    };
+    String::from_utf8(paper.sign(&standing.envelope, &key).to_text()).unwrap()
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(since.unwrap().as_millis()).unwrap()
+}
+
+fn with_dana(scene: &Scene) {
+    let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+    let dana = Human::new("dana").unwrap();
+    let added = scene
+        .engine
+        .change_approvers(Some(&dana), |list| list.add(dana.clone(), &key).map(drop));
+    assert!(added.is_ok());
+}
+
+#[test]
+fn an_allowed_action_gets_a_permit_that_works_once() {
+    let scene = Scene::new(Some(MANIFEST));
+    let token = scene.token(Role::Agent);
+    let allowed = propose(&scene, &token, "read_file", r#"{"path":"/w/a"}"#);
+    assert_eq!(
+        (allowed.status, allowed.text("state").as_str()),
+        (201, "running")
+    );
+    assert_eq!(allowed.text("action.tool_name"), "read_file");
+    let (id, permit) = (allowed.text("action_id"), allowed.text("permit"));
+    let path = format!("/v1/actions/{id}/result");
+    let tell = |permit: &str| {
+        let body = format!(r#"{{"permit":"{permit}","content":{{"text":"hello"}}}}"#);
+        scene.post(&path, &token, &body)
+    };
+    assert_eq!(
+        scene
+            .get(&format!("/v1/actions/{id}"), &token)
+            .text("state"),
+        "running"
+    );
+    assert_eq!(tell("prm_0").text("code"), "C0912");
+    assert_eq!(tell(&permit).status, 201);
+    assert_eq!(tell(&permit).text("code"), "C0911");
+    let events = scene.get("/v1/events?session_id=s1", &token).json();
+    let kinds: Vec<String> = events
+        .get("events")
+        .and_then(Json::as_array)
+        .unwrap()
+        .iter()
+        .map(|event| {
+            event
+                .get("event_type")
+                .and_then(Json::as_str)
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "TOOL_CALL_PROPOSED",
+            "POLICY_DECISION",
+            "TOOL_CALL_ALLOWED",
+            "TOOL_CALL_EXECUTED",
+            "TOOL_RESULT"
+        ]
+    );
+}
+
+#[test]
+fn a_denied_action_gets_no_permit() {
+    let scene = Scene::new(Some(MANIFEST));
+    let token = scene.token(Role::Agent);
+    let denied = propose(&scene, &token, "exec", "{}");
+    assert_eq!(
+        (denied.status, denied.text("state").as_str()),
+        (201, "denied")
+    );
+    assert_eq!(denied.text("decision.reason"), "PERMISSION_UNDECLARED");
+    assert!(denied.json().get("permit").is_none());
+    assert!(denied.text("text_for_model").contains("do not retry"));
+}
+
+#[test]
+fn actions_of_others_are_not_there() {
+    let scene = Scene::new(Some(MANIFEST));
+    let mine = scene.token_for(Role::Agent, "a", Some("acme"), None);
+    let other = scene.token_for(Role::Agent, "b", Some("acme"), None);
+    let allowed = propose(&scene, &mine, "read_file", r#"{"path":"/w/a"}"#);
+    let (id, permit) = (allowed.text("action_id"), allowed.text("permit"));
+    assert_eq!(
+        scene.get(&format!("/v1/actions/{id}"), &other).text("code"),
+        "C0911"
+    );
+    let body = format!(r#"{{"permit":"{permit}","content":1}}"#);
+    let stolen = scene.post(&format!("/v1/actions/{id}/result"), &other, &body);
+    assert_eq!(stolen.text("code"), "C0911");
+    assert_eq!(propose(&scene, &other, "read_file", "{}").status, 403);
+}
+
+#[test]
+fn a_held_action_runs_after_people_approved_exactly_it() {
+    let scene = Scene::new(Some(MANIFEST));
+    with_dana(&scene);
+    let agent = scene.token(Role::Agent);
+    let approver = scene.token(Role::Approver);
+    let foreign = scene.token_for(Role::Approver, "x", Some("other"), None);
+    let held = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
+    assert_eq!(held.text("state"), "held");
+    let (id, approval) = (held.text("action_id"), held.text("approval_id"));
+    let action = format!("/v1/actions/{id}");
+    assert_eq!(scene.get(&action, &agent).text("state"), "held");
+    let early = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
+    assert_eq!(early.text("code"), "C0801");
+    // Others of the tenant see it as it is shown everywhere; other tenants do not.
+    let card = scene.get(&format!("/v1/approvals/{approval}"), &approver);
+    assert!(
+        card.text("display").contains("amount"),
+        "{}",
+        card.text("display")
+    );
+    let listed = scene.get("/v1/approvals", &approver).json();
+    assert_eq!(
+        listed
+            .get("approvals")
+            .and_then(Json::as_array)
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        scene
+            .get(&format!("/v1/approvals/{approval}"), &foreign)
+            .status,
+        404
+    );
+    let vote = signed(&scene, &approval, &Decision::Approved);
+    let votes = format!("/v1/approvals/{approval}/votes");
+    assert_eq!(scene.post(&votes, &agent, &vote).status, 403);
+    assert_eq!(scene.post(&votes, &foreign, &vote).status, 404);
+    let forged = vote.replacen("dana", "dora", 1);
+    assert_eq!(scene.post(&votes, &approver, &forged).text("code"), "C0801");
+    let counted = scene.post(&votes, &approver, &vote);
+    assert_eq!(
+        (counted.status, counted.text("state").as_str()),
+        (201, "approved")
+    );
+    assert_eq!(scene.get(&action, &agent).text("state"), "approved");
+    let permitted = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
+    assert_eq!(
+        (permitted.status, permitted.text("state").as_str()),
+        (201, "running")
+    );
+    assert_eq!(
+        permitted.json().get("action").unwrap().get("args"),
+        Some(&json(r#"{"amount":5}"#))
+    );
+    let again = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
+    assert_eq!(again.text("code"), "C0912");
+    let body = format!(
+        r#"{{"permit":"{}","content":"paid"}}"#,
+        permitted.text("permit")
+    );
+    assert_eq!(
+        scene
+            .post(&format!("{action}/result"), &agent, &body)
+            .status,
+        201
+    );
+    // Its one use is taken.
+    let replay = format!(
+        r#"{{"session_id":"s1","tool_name":"pay","args":{{"amount":5}},"approval_id":"{approval}"}}"#
+    );
+    assert_eq!(
+        scene.post("/v1/actions", &agent, &replay).text("code"),
+        "C0801"
+    );
+}
+
+#[test]
+fn who_waits_hears_when_people_decide() {
+    let scene = Scene::new(Some(MANIFEST));
+    with_dana(&scene);
+    let agent = scene.token(Role::Agent);
+    let approver = scene.token(Role::Approver);
+    let held = propose(&scene, &agent, "pay", r#"{"amount":6}"#);
+    let (id, approval) = (held.text("action_id"), held.text("approval_id"));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| scene.get(&format!("/v1/actions/{id}?wait_ms=30000"), &agent));
+        let denial = Decision::Denied(None);
+        let vote = signed(&scene, &approval, &denial);
+        let votes = format!("/v1/approvals/{approval}/votes");
+        assert_eq!(scene.post(&votes, &approver, &vote).status, 201);
+        assert_eq!(waiting.join().unwrap().text("state"), "denied");
+    });
+}
+
+#[test]
+fn a_request_with_a_key_counts_once() {
+    let scene = Scene::new(Some(MANIFEST));
+    let token = scene.token(Role::Agent);
+    let other = scene.token_for(Role::Agent, "b", Some("acme"), None);
+    let send = |token: &str, session: &str, key: &str| {
+        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n");
+        let body = format!(
+            r#"{{"session_id":"{session}","tool_name":"read_file","args":{{"path":"/w/a"}}}}"#
+        );
+        scene.say("POST", "/v1/actions", &headers, Some(&body))
+    };
+    let first = send(&token, "s1", "k1");
+    let again = send(&token, "s1", "k1");
+    assert_eq!((first.status, again.status), (201, 201));
+    assert_eq!(first.body, again.body);
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(send(&token, "s2", "k1").text("code"), "C0913");
+    assert_eq!(send(&other, "s3", "k1").header("idempotent-replayed"), None);
+    assert_ne!(send(&token, "s1", "k2").body, first.body);
+    assert_eq!(send(&token, "s1", &"k".repeat(300)).status, 400);
+}
+
+#[test]
+fn policies_are_tried_put_in_force_and_taken_back() {
+    let scene = Scene::new(None);
+    let operator = scene.token(Role::Operator);
+    let auditor = scene.token(Role::Auditor);
+    let agent = scene.token(Role::Agent);
+    let set = |tool: &str| {
+        format!(
+            r#"{{"manifest":{{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{{"tools":{{"{tool}":{{"side_effect":"read"}}}}}}}}}}"#
+        )
+    };
+    let allows = |tool: &str| {
+        let body = format!(
+            r#"{{"event":{{"event_type":"TOOL_CALL_PROPOSED","payload":{{"tool_name":"{tool}","args":{{}}}}}},"snapshot":{{}}}}"#
+        );
+        scene
+            .post("/v1/policy/decide", &agent, &body)
+            .text("outcome")
+            == "allow"
+    };
+    let tried = scene.post("/v1/policies/validate", &auditor, &set("one"));
+    assert_eq!(
+        tried.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&tried.body)
+    );
+    assert!(!allows("one"));
+    let broken = r#"{"policies":[{"name":"p.rego","text":"package p\n\nverdict := "}]}"#;
+    assert_eq!(
+        scene.post("/v1/policies/validate", &auditor, broken).status,
+        422
+    );
+    assert_eq!(
+        scene
+            .post("/v1/policies/activate", &auditor, &set("one"))
+            .status,
+        403
+    );
+    assert_eq!(
+        scene
+            .post("/v1/policies/activate", &agent, &set("one"))
+            .status,
+        403
+    );
+    let first = scene.post("/v1/policies/activate", &operator, &set("one"));
+    assert_eq!(
+        (
+            first.status,
+            first.json().get("version").and_then(Json::as_u64)
+        ),
+        (201, Some(1))
+    );
+    assert!(allows("one"));
+    let lost = format!("Authorization: Bearer {operator}\r\nIf-Match: \"other\"\r\n");
+    let refused = scene.say("POST", "/v1/policies/activate", &lost, Some(&set("two")));
+    assert_eq!(refused.text("code"), "C0917");
+    let known = format!(
+        "Authorization: Bearer {operator}\r\nIf-Match: \"{}\"\r\n",
+        first.text("digest")
+    );
+    assert_eq!(
+        scene
+            .say("POST", "/v1/policies/activate", &known, Some(&set("two")))
+            .status,
+        201
+    );
+    assert!(allows("two") && !allows("one"));
+    let policy = r#"{"policies":[{"name":"p.rego","text":"package p\n\nimport rego.v1\n\nverdict := {\"decision\": \"deny\", \"reason\": \"NEVER\"}\n"}]}"#;
+    let shadowed = scene.post("/v1/policies/shadow", &operator, policy);
+    assert_eq!(
+        shadowed.status,
+        201,
+        "{}",
+        String::from_utf8_lossy(&shadowed.body)
+    );
+    assert!(allows("two"));
+    assert_eq!(
+        scene
+            .post("/v1/policies/activate", &operator, broken)
+            .status,
+        422
+    );
+    assert!(allows("two"));
+    let back = scene.post("/v1/policies/rollback", &operator, r#"{"version":1}"#);
+    assert_eq!(
+        (back.status, back.text("digest")),
+        (201, first.text("digest"))
+    );
+    assert!(allows("one"));
+    let tools = scene.get("/v1/tools", &auditor).json();
+    assert!(tools.get("tools").unwrap().get("one").is_some());
+    // Which policies came into force is in the log, and a new start finds the last of them.
+    let events = scene
+        .get(
+            "/v1/events?tenant_id=countersign&session_id=policy",
+            &auditor,
+        )
+        .json();
+    assert_eq!(
+        events.get("events").and_then(Json::as_array).unwrap().len(),
+        4
+    );
+    let book = countersign_api::PolicyBook::in_folder(scene.folder.path());
+    let found = book.current().unwrap().unwrap();
+    assert_eq!(found.digest().to_string(), first.text("digest"));
+}
+
+#[test]
+fn tokens_are_made_and_taken_back_over_the_api() {
+    let scene = Scene::new(None);
+    let operator = scene.token(Role::Operator);
+    let body = r#"{"name":"crawler","role":"agent","tenant_id":"acme"}"#;
+    let made = scene.post("/v1/tokens", &operator, body);
+    assert_eq!(made.status, 201);
+    let token = made.text("token");
+    assert_eq!(scene.get("/v1/me", &token).text("name"), "crawler");
+    assert!(!String::from_utf8_lossy(&scene.get("/v1/tokens", &operator).body).contains(&token));
+    let path = format!("/v1/tokens/{}", made.text("id"));
+    assert_eq!(
+        scene.ask("DELETE", &path, Some(&operator), None).status,
+        200
+    );
+    assert_eq!(scene.get("/v1/me", &token).status, 401);
+    let homeless = r#"{"name":"crawler","role":"agent"}"#;
+    assert_eq!(scene.post("/v1/tokens", &operator, homeless).status, 400);
+}

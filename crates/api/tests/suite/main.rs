@@ -1,0 +1,18 @@
+//! The door as its callers see it: over sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod actions;
+mod compatible;
+mod description;
+mod hostile;
+mod live;
+mod load;
+mod roles;
+mod scene;
+mod tls;
