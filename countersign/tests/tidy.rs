@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
     ("display", &["canon"]),
     ("event", &["canon"]),
+    ("tlog", &["canon"]),
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
