@@ -23,7 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
-    ("store", &["approval", "canon", "event", "vault"]),
+    ("store", &["approval", "canon", "event", "tlog", "vault"]),
     (
         "engine",
         &[

@@ -12,6 +12,7 @@
 
 mod approval;
 mod audit;
+mod checkpoint;
 mod cursor;
 mod error;
 mod folder;
@@ -23,9 +24,11 @@ mod reader;
 mod schema;
 mod session;
 mod store;
+mod tree;
 mod writer;
 
 pub use approval::{Approval, Change, ChangeRefused};
+pub use checkpoint::{Published, SessionHead};
 pub use cursor::{Cursor, CursorError};
 pub use error::{Conflict, Error};
 pub use folder::Folder;

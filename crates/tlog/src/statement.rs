@@ -93,7 +93,7 @@ impl fmt::Display for Durability {
 }
 
 /// The entry of a session in the tree of sessions: the RFC 8785 form of its name, its count and its
-/// head. Sessions stand in the order of their first events.
+/// head. Sessions stand in the order of their tenants and then of their own ids, byte by byte.
 pub fn session_entry(tenant: &str, session: &str, count: u64, head: &Hash) -> Vec<u8> {
     let mut text = format!("{{\"count\":{count},\"head\":\"{head}\",\"session_id\":").into_bytes();
     jcs::write_string(session, &mut text);
