@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    session, tools, verify,
+    action, approval, approver, canon, checkpoint, connect, demo, evidence, explain, keys, log,
+    manifest, mcp, policy, prove, session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -54,6 +54,14 @@ enum Command {
     Session(session::Session),
     /// Check a log or an export offline
     Verify(verify::Verify),
+    /// Sign what the log holds now, so that anybody can notice if it changes
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Checkpoint),
+    /// Prove that an event is in the log
+    Prove(prove::Prove),
+    /// Write a file that shows what happened to somebody who has nothing else
+    #[command(subcommand)]
+    Evidence(evidence::Evidence),
     /// Look at the master key and replace it
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -91,6 +99,9 @@ impl Cli {
             Command::Log(log) => log.run(format),
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),
+            Command::Checkpoint(checkpoint) => checkpoint.run(format),
+            Command::Prove(prove) => prove.run(format),
+            Command::Evidence(evidence) => evidence.run(format),
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),

@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("display", &["canon"]),
     ("event", &["canon"]),
     ("tlog", &["canon"]),
+    ("pack", &["canon", "event", "tlog"]),
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
@@ -30,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "approval", "canon", "display", "event", "policy", "session", "store", "vault",
         ],
     ),
-    ("verify", &["canon", "event"]),
+    ("verify", &["approval", "canon", "event", "pack", "tlog"]),
     ("mcp", &["approval", "canon", "engine", "event", "policy"]),
     (
         "benches",
@@ -42,8 +43,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
-            "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "mcp", "notify", "pack", "policy",
+            "store", "tlog", "vault", "verify",
         ],
     ),
 ];

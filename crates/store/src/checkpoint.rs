@@ -100,11 +100,6 @@ impl Store {
             .ok_or(Error::NothingToPublish)
     }
 
-    /// The public key of the log; a new one if it has none.
-    pub fn log_signer(&self) -> Result<Signer, Error> {
-        self.signer(None)
-    }
-
     fn signer(&self, name: Option<&str>) -> Result<Signer, Error> {
         let secret = countersign_vault::open_or_create_secret(&self.folder().log_key())?;
         let named = self.reader().last_checkpoint()?;
@@ -254,6 +249,13 @@ impl Draft {
 }
 
 impl Reader {
+    /// The key of a log that has a checkpoint.
+    pub fn log_signer(&self) -> Result<Signer, Error> {
+        let last = self.last_checkpoint()?.ok_or(Error::NothingToPublish)?;
+        let secret = countersign_vault::open_secret(&self.folder().log_key())?;
+        Ok(Signer::new(&last.checkpoint.origin, &secret)?)
+    }
+
     /// The newest checkpoint.
     pub fn last_checkpoint(&self) -> Result<Option<Published>, Error> {
         self.with(|db| published("<= ?1 ORDER BY size DESC", u64::MAX, db))

@@ -15,6 +15,7 @@ mod audit;
 mod checkpoint;
 mod cursor;
 mod error;
+mod evidence;
 mod folder;
 mod keys;
 mod lane;

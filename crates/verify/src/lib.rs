@@ -11,11 +11,14 @@ mod chains;
 pub mod database;
 mod examine;
 mod expectation;
+pub mod pack;
 mod pipeline;
 mod report;
 mod stream;
+mod tree;
 
 pub use examine::{Opener, Openings};
 pub use expectation::{Expectation, Selection};
 pub use report::{Finding, Place, Problem, Progress, Report, SessionReport};
 pub use stream::{verify_stream, verify_text};
+pub use tree::Kept;

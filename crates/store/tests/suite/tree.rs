@@ -48,7 +48,7 @@ fn assert_sound(folder: &Folder) -> u64 {
         covered = next.checkpoint.size;
         let part = &leaves[..usize::try_from(covered).unwrap()];
         assert_eq!(next.checkpoint.root, root(part));
-        let key = store.log_signer().unwrap().key(Kind::Note);
+        let key = reader.log_signer().unwrap().key(Kind::Note);
         assert_eq!(next.note.verify(&key), Ok(None));
         assert_heads(&next.checkpoint, reader);
     }
