@@ -118,6 +118,13 @@ impl<'a> Events<'a> {
         log: &Log,
         report: &mut PackReport,
     ) -> Result<(), PackProblem> {
+        // INVARIANT: a pack without sessions would have nothing that could be incomplete.
+        if self.lines.is_empty() {
+            return Err(PackProblem::Count {
+                stated: members.statement.events,
+                found: 0,
+            });
+        }
         let heads = heads(&members.json(member::SESSIONS)?, log, report)?;
         let selected = &members.statement.selected;
         let mut chains: BTreeMap<(&str, &str), Chain<'_, 'a>> = BTreeMap::new();
@@ -145,6 +152,7 @@ impl<'a> Events<'a> {
             );
         } else {
             report.leave("what happened in these sessions before and after the time of the pack");
+            report.leave("that no event of that time was left out");
         }
         report.leave("what happened after the checkpoint");
         Ok(())

@@ -19,6 +19,8 @@ mod log;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod packs;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod reports;
