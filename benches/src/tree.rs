@@ -149,4 +149,4 @@ const OUTSTANDING: usize = 512;
 const MOST_AT_ONCE: usize = 50_000;
 const PROOFS: usize = 2000;
 /// Between two looks for new events.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(200);

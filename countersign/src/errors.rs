@@ -61,7 +61,7 @@ codes! {
     Keys = "C0301", Failed, "the master key file must be there, belong to this log, and be readable by its owner only (chmod 600)";
     Sealed = "C0302", Failed, "the session key or the ciphertext does not belong to this log; run `countersign verify --data DIR`";
     Confirm = "C0303", Usage, "this cannot be undone: run it in a terminal, or add --yes";
-    LogName = "C0304", Invalid, "the name of a log has no spaces and no plus: an address without its scheme, such as example.com/agents";
+    LogName = "C0304", Invalid, "the name of a log is given once and has no spaces and no plus: an address without its scheme, such as example.com/agents";
     Full = "C0401", Failed, "free some space and try again; what was acknowledged before is safe";
     ReadOnly = "C0402", Failed, "check the permissions of the data folder and whether its file system is mounted read-only";
     Busy = "C0403", Failed, "try again; if it stays busy, look for a process that holds the database";
@@ -182,7 +182,7 @@ impl From<store::Error> for Failure {
             E::NotIntegrated | E::NothingToPublish => Code::Unpublished,
             E::Inconsistent(_) => Code::LogChanged,
             E::Cosignature(_) => Code::Cosigned,
-            E::LogKey(_) => Code::LogName,
+            E::LogKey(_) | E::Renamed(_) => Code::LogName,
             E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
         };
         Self::new(code, chain(error.root()))

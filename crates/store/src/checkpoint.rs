@@ -107,8 +107,7 @@ impl Store {
         if let (Some(named), Some(name)) = (&named, name)
             && named != name
         {
-            let problem = format!("it is called `{named}`, and a log keeps its name");
-            return Err(Error::Inconsistent(problem));
+            return Err(Error::Renamed(named.clone()));
         }
         let name = named.or_else(|| name.map(str::to_owned));
         let usual = || -> Result<String, Error> {

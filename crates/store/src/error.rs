@@ -96,6 +96,9 @@ pub enum Error {
     /// The log is not what the last checkpoint said; nothing is signed on top of it.
     #[error("the log has changed since its last checkpoint was signed: {0}")]
     Inconsistent(String),
+    /// The log has another name.
+    #[error("the log is called `{}`, and keeps its name", .0.escape_debug())]
+    Renamed(String),
     /// A cosigned checkpoint is not one of this log.
     #[error("the checkpoint cannot be taken: {0}")]
     Cosignature(String),

@@ -153,7 +153,7 @@ fn a_log_keeps_its_name_and_its_key() {
     fill(&store, 1, 1);
     assert!(matches!(
         store.publish(Some("another")),
-        Err(Error::Inconsistent(_))
+        Err(Error::Renamed(_))
     ));
     drop(store);
     let second = open(&folder).publish(None).unwrap();

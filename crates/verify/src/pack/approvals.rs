@@ -160,9 +160,10 @@ pub(super) fn check_audit(
                 why: "entries before it are missing".to_owned(),
             });
         }
-        report.check(format!(
-            "the whole audit of {count} entries, to its signed end"
-        ));
+        report.check(match count {
+            0 => "that the audit of approvals had no entry at the checkpoint".to_owned(),
+            count => format!("the whole audit of {count} entries, to its signed end"),
+        });
     } else if count > 0 {
         report.check(format!("the form of {count} entries of the audit"));
         report.leave(format!(
