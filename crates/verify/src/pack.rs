@@ -255,6 +255,6 @@ fn verify(
     let opened = events.openings(&members, report)?;
     let approvals = approvals::check(&members, &events, &opened, trust, report)?;
     approvals::check_audit(&members, &log, report)?;
-    report.actions = actions::answers(&events, &opened, &approvals);
+    report.actions = actions::answers(&events, &approvals);
     Ok(())
 }

@@ -6,7 +6,7 @@ use countersign_canon::{Json, Limits};
 use countersign_event::{EventType, Line};
 
 use super::approvals::Approvals;
-use super::events::{Events, Opened};
+use super::events::Events;
 
 /// One action of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ struct Story {
     answered: Option<bool>,
 }
 
-pub(super) fn answers(events: &Events<'_>, opened: &Opened, approvals: &Approvals) -> Vec<Action> {
+pub(super) fn answers(events: &Events<'_>, approvals: &Approvals) -> Vec<Action> {
     let mut stories: BTreeMap<(String, String, String), (usize, Story)> = BTreeMap::new();
     for (at, line) in events.lines.iter().enumerate() {
         let Some(call) = line.refs.call_id.as_deref() else {
@@ -106,7 +106,7 @@ pub(super) fn answers(events: &Events<'_>, opened: &Opened, approvals: &Approval
         .map(|((tenant_id, session_id, call_id), (_, story))| Action {
             available: story.available(approvals),
             exercised: story.exercised(),
-            changed: story.changed(approvals, opened),
+            changed: story.changed(&call_id, approvals),
             tenant_id,
             session_id,
             call_id,
@@ -215,7 +215,7 @@ impl Story {
         }
     }
 
-    fn changed(&self, approvals: &Approvals, _: &Opened) -> Answer {
+    fn changed(&self, call_id: &str, approvals: &Approvals) -> Answer {
         if !self.ran {
             return Answer::Known("nothing ran".to_owned());
         }
@@ -231,15 +231,24 @@ impl Story {
             return Answer::Wrong(format!("{allowed} was allowed, {executed} ran"));
         }
         let plan = self.approval.as_ref().and_then(|id| approvals.get(id));
-        match (&self.approval, plan) {
-            (None, _) => Answer::Known(format!("nothing: {allowed} was allowed and ran")),
-            (Some(_), Some(approval)) => Answer::Known(format!(
-                "nothing: {allowed} was allowed and ran; the approved plan is {}",
+        let Some(approval) = plan else {
+            return match &self.approval {
+                None => Answer::Known(format!("nothing: {allowed} was allowed and ran")),
+                Some(id) => Answer::Unknown(format!(
+                    "{allowed} was allowed and ran; whether that was approved is sealed in {id}"
+                )),
+            };
+        };
+        let mut calls = approval.envelope.plan().calls().iter();
+        match calls.find(|call| call.id.as_str() == call_id) {
+            None => Answer::Wrong("the approved plan does not hold this call".to_owned()),
+            // Some doors send the arguments inside a message of their own.
+            Some(call) if call.args.digest().to_string() != *executed => Answer::Unknown(format!(
+                "{executed} was allowed for the approved plan {} and ran; that these bytes hold \
+                 the approved arguments is the word of the door",
                 approval.envelope.plan().hash()
             )),
-            (Some(id), None) => Answer::Unknown(format!(
-                "{allowed} was allowed and ran; whether that is what was approved is sealed in {id}"
-            )),
+            Some(_) => Answer::Known(format!("nothing: {executed} was approved, allowed and ran")),
         }
     }
 }
