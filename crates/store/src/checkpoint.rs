@@ -13,7 +13,7 @@ use countersign_tlog::{
 };
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::tree::{edge, signed, size};
+use crate::tree::{edge, is_there, signed, size};
 use crate::writer::observe;
 use crate::{Error, Folder, Reader, Step, Store, audit};
 
@@ -278,6 +278,9 @@ impl Reader {
 }
 
 fn published(which: &str, leaves: u64, db: &Connection) -> Result<Option<Published>, Error> {
+    if !is_there(db)? {
+        return Ok(None);
+    }
     let sql = format!("SELECT size, note FROM checkpoints WHERE size {which} LIMIT 1");
     let row: Option<(i64, String)> = db
         .prepare_cached(&sql)?

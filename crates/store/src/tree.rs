@@ -98,7 +98,10 @@ fn grown(most: u64, db: &Connection) -> Result<Option<(u64, Edge)>, Error> {
 impl Reader {
     /// How many events are leaves of the tree.
     pub fn tree_size(&self) -> Result<u64, Error> {
-        self.with(size)
+        self.with(|db| match is_there(db)? {
+            true => size(db),
+            false => Ok(0),
+        })
     }
 
     /// The root of the tree when it had so many leaves.
@@ -160,6 +163,12 @@ fn nodes(db: &Connection) -> impl FnMut(u32, u64) -> Result<Hash, Error> {
         })?;
         root.ok_or_else(|| Error::damaged(index, MISSING_TILE))
     }
+}
+
+/// A log of an older version has no tree until somebody opens it for writing.
+pub(crate) fn is_there(db: &Connection) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'tree'";
+    Ok(db.prepare_cached(sql)?.exists([])?)
 }
 
 pub(crate) fn size(db: &Connection) -> Result<u64, Error> {

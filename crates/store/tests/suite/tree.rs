@@ -474,6 +474,32 @@ fn the_tree_cannot_be_changed_by_a_plain_statement() {
     }
 }
 
+#[test]
+fn a_log_of_an_older_version_gets_its_tree_when_it_is_written() {
+    let (_parent, folder) = new_folder();
+    fill(&open(&folder), 2, 5);
+    let db = rusqlite::Connection::open(folder.database()).unwrap();
+    let version: i64 = db
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    for table in [
+        "tree",
+        "tiles",
+        "checkpoints",
+        "cosignatures",
+        "session_heads",
+    ] {
+        db.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
+    db.pragma_update(None, "user_version", version - 1).unwrap();
+    drop(db);
+    let reader = Reader::open(&folder).unwrap();
+    assert_eq!(reader.tree_size().unwrap(), 0);
+    assert_eq!(reader.last_checkpoint().unwrap(), None);
+    assert_eq!(open(&folder).publish(None).unwrap().checkpoint.size, 5);
+    assert_eq!(assert_sound(&folder), 5);
+}
+
 const STEP: &str = "COUNTERSIGN_TEST_STEP";
 const COUNT: &str = "COUNTERSIGN_TEST_COUNT";
 const NUMBER: &str = "COUNTERSIGN_TEST_NUMBER";
