@@ -211,6 +211,7 @@ impl StoreBench {
             &folder,
             Options {
                 observer: Some(observer),
+                ..Options::default()
             },
         )?;
         Ok(Self {

@@ -16,6 +16,7 @@ mod limit;
 mod measure;
 mod report;
 mod run;
+mod tree;
 mod verification;
 mod workload;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::measure::Result;
 use crate::report::Report;
-use crate::{append, approval, canon, decision, growth, verification};
+use crate::{append, approval, canon, decision, growth, tree, verification};
 
 /// How much to measure.
 #[derive(Debug, Clone)]
@@ -52,6 +52,10 @@ pub fn run(plan: &Plan, place: &Path, out: &mut dyn Write) -> Result<()> {
     }
     if plan.takes("append") {
         append::section(place, &mut report)?;
+    }
+    if plan.takes("tree") {
+        let events = plan.sizes.last().copied().unwrap_or_default();
+        tree::section(events, place, &mut report)?;
     }
     if plan.takes("growth") || plan.takes("verify") {
         let folder = tempfile::tempdir_in(place)?;

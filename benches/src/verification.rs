@@ -8,7 +8,7 @@ use countersign_store::{Filter, Reader};
 use countersign_vault::SessionKey;
 use countersign_verify::database::verify_database;
 use countersign_verify::{
-    Expectation, Opener, Openings, Report as Verified, Selection, verify_stream, verify_text,
+    Expectation, Kept, Opener, Openings, Report as Verified, Selection, verify_stream, verify_text,
 };
 
 use crate::growth::Grown;
@@ -38,6 +38,19 @@ pub(crate) fn section(grown: &Grown, report: &mut Report<'_>) -> Result<()> {
         "export, as a stream",
         lines_only,
         &of_stream(export)?,
+        report,
+    )?;
+    progress("verification against a checkpoint");
+    let checkpoint = bench.store().publish(None)?.checkpoint;
+    let kept = Kept {
+        size: checkpoint.size,
+        root: checkpoint.root,
+        sessions: None,
+    };
+    row(
+        "export, in memory, against a checkpoint",
+        "SHA-256 of the lines, the leaves and the nodes",
+        &of_tree(kept, export)?,
         report,
     )?;
 
@@ -81,6 +94,28 @@ pub(crate) fn of_text(export: &Export) -> Result<Verification> {
         )
     };
     verification(export, &export.covered_texts(), verify)
+}
+
+/// Verification of an export against a checkpoint, and its limit.
+fn of_tree(kept: Kept, export: &Export) -> Result<Verification> {
+    let expectation = Expectation {
+        checkpoint: Some(kept),
+        ..Expectation::default()
+    };
+    let verify = || {
+        let text = black_box(export.stream.as_slice());
+        let selection = Selection::default();
+        good(
+            verify_text(text, &selection, &expectation, &mut |_| ()),
+            export,
+        )
+    };
+    // A leaf has a hash, and so has, but for one, a node.
+    let mut texts = export.covered_texts();
+    for _ in 0..export.events {
+        texts.extend([[0; 33].as_slice(), [1; 65].as_slice()]);
+    }
+    verification(export, &texts, verify)
 }
 
 /// Verification of an export that is read, and its limit.

@@ -8,8 +8,9 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, backtest, canon, config, connect, demo, doctor, explain, keys,
-    lease, log, manifest, mcp, policy, replay, serve, session, token, tools, verify,
+    action, approval, approver, backtest, canon, checkpoint, config, connect, demo, doctor,
+    evidence, explain, keys, lease, log, manifest, mcp, policy, prove, replay, serve, session,
+    token, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -68,6 +69,14 @@ enum Command {
     Replay(replay::Replay),
     /// Ask what other policies would have said to the recorded actions
     Backtest(backtest::Backtest),
+    /// Sign what the log holds now, so that anybody can notice if it changes
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Checkpoint),
+    /// Prove that an event is in the log
+    Prove(prove::Prove),
+    /// Write a file that shows what happened to somebody who has nothing else
+    #[command(subcommand)]
+    Evidence(evidence::Evidence),
     /// Look at the master key and replace it
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -114,6 +123,9 @@ impl Cli {
             Command::Verify(verify) => verify.run(format),
             Command::Replay(replay) => replay.run(format),
             Command::Backtest(backtest) => backtest.run(format),
+            Command::Checkpoint(checkpoint) => checkpoint.run(format),
+            Command::Prove(prove) => prove.run(format),
+            Command::Evidence(evidence) => evidence.run(format),
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),

@@ -51,6 +51,8 @@ codes! {
     Moment = "C0108", Invalid, "write a time as 2026-11-15T08:00:00Z, or how long ago as 90s, 30m, 2h or 7d";
     Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case";
     Query = "C0110", Invalid, "a query is words like `decision:deny tool:mcp.* since:1h`, with spaces between them";
+    Checkpoint = "C0111", Invalid, "a checkpoint is what `countersign checkpoint show` prints, from its first line to its last signature";
+    Trust = "C0112", Invalid, "one key a line: `name+hint+key` for a log or a witness, as `countersign checkpoint show` prints it, and `ed25519:<hex> <name>` for a person";
     Conflict = "C0201", Failed, "somebody else appended first: read the new head with `countersign session show` and decide again";
     Order = "C0202", Invalid, "append the missing event first, or use another call id";
     Erased = "C0203", Failed, "erasing cannot be undone; the chain can still be verified, and new events go to a new session";
@@ -58,9 +60,11 @@ codes! {
     NoLog = "C0205", Invalid, "check --data, or record a first event with `countersign log append`";
     Damaged = "C0206", Unverified, "run `countersign verify --data DIR` and restore the log from a backup; other sessions are not affected";
     NoEvent = "C0207", Invalid, "`countersign log list` shows the events";
+    Unpublished = "C0208", Invalid, "`countersign checkpoint publish` signs a checkpoint of everything that is recorded";
     Keys = "C0301", Failed, "the master key file must be there, belong to this log, and be readable by its owner only (chmod 600)";
     Sealed = "C0302", Failed, "the session key or the ciphertext does not belong to this log; run `countersign verify --data DIR`";
     Confirm = "C0303", Usage, "this cannot be undone: run it in a terminal, or add --yes";
+    LogName = "C0304", Invalid, "the name of a log is given once and has no spaces and no plus: an address without its scheme, such as example.com/agents";
     Full = "C0401", Failed, "free some space and try again; what was acknowledged before is safe";
     ReadOnly = "C0402", Failed, "check the permissions of the data folder and whether its file system is mounted read-only";
     Busy = "C0403", Failed, "try again; if it stays busy, look for a process that holds the database";
@@ -74,6 +78,9 @@ codes! {
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
     AuditUnverified = "C0503", Unverified, "keep the audit as it is and compare it with a backup; nothing in it says who changed it";
     Untrusted = "C0504", Unverified, "`countersign manifest verify FILE --trust prod --publishers LIST` says what is missing; nothing was put in force";
+    LogChanged = "C0505", Unverified, "nothing was signed; keep the log as it is, and compare it with the newest backup and with the checkpoints that others kept";
+    Cosigned = "C0506", Unverified, "a witness must have signed a checkpoint of this very log: `countersign checkpoint show --size N` prints them";
+    PackUnverified = "C0507", Unverified, "do not rely on this pack; ask for a new one, and for the key of the log if you do not have it from elsewhere";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
@@ -220,6 +227,10 @@ impl From<store::Error> for Failure {
             E::Folder { .. } => Code::Folder,
             E::Approval(_) => Code::Approval,
             E::Audit(_) => Code::Audit,
+            E::NotIntegrated | E::NothingToPublish => Code::Unpublished,
+            E::Inconsistent(_) => Code::LogChanged,
+            E::Cosignature(_) => Code::Cosigned,
+            E::LogKey(_) | E::Renamed(_) => Code::LogName,
             E::Database(_) | E::Shared(_) | E::Stopped => Code::Database,
         };
         Self::new(code, chain(error.root()))

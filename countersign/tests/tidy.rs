@@ -18,18 +18,20 @@ const EDGES: &[(&str, &[&str])] = &[
     ("canon", &[]),
     ("display", &["canon"]),
     ("event", &["canon"]),
+    ("tlog", &["canon"]),
+    ("pack", &["canon", "event", "tlog"]),
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
     ("vault", &["canon", "event"]),
-    ("store", &["approval", "canon", "event", "vault"]),
+    ("store", &["approval", "canon", "event", "tlog", "vault"]),
     (
         "engine",
         &[
             "approval", "canon", "display", "event", "policy", "session", "store", "vault",
         ],
     ),
-    ("verify", &["canon", "event"]),
+    ("verify", &["approval", "canon", "event", "pack", "tlog"]),
     ("web", &["canon"]),
     (
         "mcp",
@@ -57,8 +59,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy",
-            "replay", "store", "vault", "verify", "web",
+            "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "pack",
+            "policy", "replay", "store", "tlog", "vault", "verify", "web",
         ],
     ),
 ];

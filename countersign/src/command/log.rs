@@ -16,6 +16,7 @@ mod tail;
 pub(crate) mod view;
 
 pub(crate) use append::parse_hash;
+pub(crate) use show::by_prefix;
 
 /// The log.
 #[derive(Subcommand)]

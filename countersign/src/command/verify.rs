@@ -15,13 +15,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::parse_hash;
 use crate::cli::DataFolder;
+use crate::command::trust::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
 use crate::output::{self, Format, Table, inline, short};
 
+mod kept;
 mod opener;
+mod pack;
 
+use kept::KeptCheckpoint;
 use opener::KeyOpener;
 
 #[derive(Args)]
@@ -31,10 +35,12 @@ the first bad event, what was checked and what was not. Needs no network and no 
 
 Examples:
   countersign verify s1.jsonl --head 3f2a… --count 12
+  countersign verify s1.pack --trust log.keys --html s1.html
   countersign verify --data DIR
+  countersign verify --checkpoint kept.checkpoint --trust log.keys
   countersign log export --session s1 | countersign verify -")]
 pub(crate) struct Verify {
-    /// An export, a log database, a data folder, or - for standard input; without it, --data counts
+    /// An evidence pack, an export, a log database, a data folder, or - for standard input; without it, --data counts
     file: Option<String>,
     #[command(flatten)]
     data: DataFolder,
@@ -53,20 +59,37 @@ pub(crate) struct Verify {
     /// A hash that some event must have: a head that you kept before the log grew
     #[arg(long, value_name = "HASH")]
     contains: Option<String>,
+    /// A checkpoint of this log that you kept: the log must still begin with exactly its events
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<String>,
+    /// Whose signatures count: keys of logs, witnesses and people, one a line
+    #[arg(long, value_name = "KEYS")]
+    trust: Option<String>,
+    /// Write the report about an evidence pack as a page to this file, too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Verify {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let trust = self.trust.as_deref().map(Trust::read).transpose()?;
+        let kept = self.checkpoint.as_deref();
+        let kept = kept.map(|path| KeptCheckpoint::read(path, trust.as_ref()));
+        let kept = kept.transpose()?;
         let expectation = Expectation {
             head: self.head.as_deref().map(parse_hash).transpose()?,
             count: self.count,
             contains: self.contains.as_deref().map(parse_hash).transpose()?,
+            checkpoint: kept.as_ref().map(|kept| kept.expected),
         };
         let selection = Selection {
             tenant_id: self.tenant.clone(),
             session_id: self.session.clone(),
         };
-        let (name, report) = match self.target()? {
+        if let Some(path) = self.pack() {
+            return pack::verify(path, trust.as_ref(), self.html.as_deref(), format);
+        }
+        let (name, mut report) = match self.target()? {
             Target::Folder(folder) => {
                 let report = verify_folder(&folder, &selection, &expectation)?;
                 (folder.path().display().to_string(), report)
@@ -80,12 +103,21 @@ impl Verify {
                 (path, report)
             }
         };
+        if let Some(kept) = kept {
+            kept.tell(&mut report);
+        }
         let printed = print(&name, &report, format);
         // FAIL-CLOSED: a reader that went away does not make a bad log a good one.
         match report.is_good() {
             true => printed.map(|()| Exit::Done),
             false => Ok(outcome(&report)),
         }
+    }
+
+    /// The file, if it is an evidence pack.
+    fn pack(&self) -> Option<&str> {
+        let path = self.file.as_deref().filter(|file| *file != "-")?;
+        pack::is_pack(Path::new(path)).then_some(path)
     }
 
     fn target(&self) -> Result<Target, Failure> {

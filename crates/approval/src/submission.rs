@@ -137,7 +137,8 @@ impl Submission {
         self.key
     }
 
-    pub(crate) fn is_signed_by(&self, key: &VerifyingKey, envelope: &Envelope) -> bool {
+    /// Whether this key signed these verdicts about this envelope.
+    pub fn is_signed_by(&self, key: &VerifyingKey, envelope: &Envelope) -> bool {
         let text = self.ballot.signed_text(envelope, self.key);
         // SECURITY: strict, so that weak keys and the other encodings of a signature are refused.
         key.verify_strict(&text, &self.signature).is_ok()

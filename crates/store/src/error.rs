@@ -87,6 +87,24 @@ pub enum Error {
     /// An approval or a lease is not where the change needs it to be.
     #[error(transparent)]
     Approval(#[from] crate::ChangeRefused),
+    /// The tree does not have the leaf, or not yet.
+    #[error("the event is not in the tree, or not in a tree of this size")]
+    NotIntegrated,
+    /// There is no event that a checkpoint could cover.
+    #[error("there is no event to publish a checkpoint for")]
+    NothingToPublish,
+    /// The log is not what the last checkpoint said; nothing is signed on top of it.
+    #[error("the log has changed since its last checkpoint was signed: {0}")]
+    Inconsistent(String),
+    /// The log has another name.
+    #[error("the log is called `{}`, and keeps its name", .0.escape_debug())]
+    Renamed(String),
+    /// A cosigned checkpoint is not one of this log.
+    #[error("the checkpoint cannot be taken: {0}")]
+    Cosignature(String),
+    /// The key or the name of the log cannot be used.
+    #[error(transparent)]
+    LogKey(#[from] countersign_tlog::KeyError),
     /// The audit file cannot be written.
     #[error("the audit cannot be written: {0}")]
     Audit(std::sync::Arc<io::Error>),

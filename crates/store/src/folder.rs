@@ -49,6 +49,16 @@ impl Folder {
         self.0.join("audit.key")
     }
 
+    /// The key that signs checkpoints of the log.
+    pub fn log_key(&self) -> PathBuf {
+        self.0.join("log.key")
+    }
+
+    /// A copy of the last checkpoint, beside the database.
+    pub fn last_checkpoint(&self) -> PathBuf {
+        self.0.join("log.checkpoint")
+    }
+
     /// The folder of the audit.
     pub fn audit(&self) -> PathBuf {
         self.0.join("audit")

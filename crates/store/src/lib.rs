@@ -12,9 +12,11 @@
 
 mod approval;
 mod audit;
+mod checkpoint;
 mod cursor;
 mod durability;
 mod error;
+mod evidence;
 mod folder;
 mod history;
 mod identity;
@@ -26,9 +28,11 @@ mod reader;
 mod schema;
 mod session;
 mod store;
+mod tree;
 mod writer;
 
 pub use approval::{Approval, Change, ChangeRefused};
+pub use checkpoint::{Published, SessionHead};
 pub use cursor::{Cursor, CursorError};
 pub use durability::Durability;
 pub use error::{Conflict, Error};

@@ -15,16 +15,32 @@ pub enum Step {
     Written,
     /// The transaction was committed and fsynced; the caller does not know yet.
     Synced,
+    /// It is in a batch of leaves that is not yet committed.
+    Integrating,
+    /// It is a leaf of the tree.
+    Integrated,
+    /// It is covered by a checkpoint that is signed and not yet committed.
+    Signed,
+    /// It is covered by a checkpoint.
+    Published,
 }
 
 impl Step {
-    /// Every step, in order.
+    /// Every step of an append, in order.
     pub const ALL: [Self; 5] = [
         Self::Admitted,
         Self::Sealed,
         Self::Queued,
         Self::Written,
         Self::Synced,
+    ];
+
+    /// Every step after it, in order.
+    pub const LATER: [Self; 4] = [
+        Self::Integrating,
+        Self::Integrated,
+        Self::Signed,
+        Self::Published,
     ];
 }
 

@@ -15,11 +15,15 @@ const APPLICATION_ID: i32 = 0x4353_474e;
 /// Older versions can corrupt a write-ahead log that two connections check-point at once.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
+/// From this level on SQLite waits for the disk before a commit returns.
+const SYNCHRONOUS_FULL: i64 = 2;
+
 /// Each entry takes the schema one version up. Entries are never changed, only added.
 const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_log.sql"),
     include_str!("schema/0002_approvals.sql"),
     include_str!("schema/0003_identity.sql"),
+    include_str!("schema/0004_tree.sql"),
 ];
 
 /// The one connection that writes.
@@ -88,6 +92,7 @@ fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Err
     // SECURITY: an erased key must not live on in unused parts of the file.
     connection.pragma_update(None, "secure_delete", true)?;
     migrate(&mut connection, path)?;
+    note_durability(&connection)?;
     refuse_foreign_objects(&connection, path)?;
     Ok(connection)
 }
@@ -98,6 +103,16 @@ fn settle(connection: &Connection) -> Result<(), Error> {
     // Otherwise the planner looks at the values, and a cached statement is prepared anew whenever it
     // gets other ones: that costs more than to run it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
+/// Checkpoints say what an acknowledgement was worth, so the tree remembers a writer that does not wait
+/// for the disk.
+fn note_durability(connection: &Connection) -> Result<(), Error> {
+    let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if level < SYNCHRONOUS_FULL {
+        connection.execute("UPDATE tree SET relaxed = 1 WHERE relaxed = 0", [])?;
+    }
     Ok(())
 }
 

@@ -265,7 +265,7 @@ impl Store {
         answer.recv().map_err(|_| Error::Stopped)?
     }
 
-    fn send(&self, command: Command) -> Result<(), Error> {
+    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
         let queue = self.queue.as_ref().ok_or(Error::Stopped)?;
         queue.send(command).map_err(|_| Error::Stopped)
     }
@@ -359,6 +359,10 @@ impl Store {
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<Scope, Arc<Lane>>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn observer(&self) -> Option<&Observer> {
+        self.observer.as_ref()
     }
 
     fn observe(&self, step: Step) {

@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Append(Vec<Job>),
     /// Something rare that needs the writing connection for itself.
     Exclusive(Box<dyn FnOnce(&mut Connection) + Send>),
+    /// A short transaction that changes no session.
+    Between(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
 /// One event on its way.
@@ -119,6 +121,7 @@ impl Writer {
                     self.heads.known.clear();
                     self.unclean = true;
                 }
+                Command::Between(work) => work(&mut self.db),
             }
             next = next.or_else(|| self.wait());
         }

@@ -1,9 +1,10 @@
 //! The chains that have been seen so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use countersign_canon::Hash;
 use countersign_event::{Head, Order};
+use countersign_tlog::{Range, hash, session_entry};
 
 use crate::examine::Examined;
 use crate::report::{Problem, SessionReport};
@@ -67,6 +68,20 @@ impl Chains {
 
     pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
         self.chains.iter().map(|chain| chain.head.count())
+    }
+
+    /// How many sessions there are, and the root of the tree of their heads.
+    pub(crate) fn heads(&self) -> (u64, Hash) {
+        let chains = self.chains.iter().filter_map(|chain| {
+            let names = (chain.tenant_id.as_str(), chain.session_id.as_str());
+            Some((names, (chain.head.count(), chain.head.hash()?)))
+        });
+        let sorted: BTreeMap<_, _> = chains.collect();
+        let mut tree = Range::default();
+        for ((tenant, session), (count, head)) in sorted {
+            tree.push(hash::leaf(&session_entry(tenant, session, count, &head)));
+        }
+        (tree.end(), tree.root())
     }
 
     pub(crate) fn report(&self) -> Vec<SessionReport> {

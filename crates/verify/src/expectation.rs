@@ -4,6 +4,7 @@ use countersign_canon::Hash;
 
 use crate::chains::Chains;
 use crate::report::{Finding, Problem};
+use crate::tree::Kept;
 
 /// Facts that the caller kept, to hold the log against. They are about one session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Expectation {
     pub count: Option<u64>,
     /// The hash of some event: a head that was kept before the log grew.
     pub contains: Option<Hash>,
+    /// A checkpoint of the whole log, whatever the selection is.
+    pub checkpoint: Option<Kept>,
 }
 
 /// Which sessions to look at.

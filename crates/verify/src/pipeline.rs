@@ -11,6 +11,7 @@ use std::thread::{self, Scope};
 use crate::examine::{Examination, Item, Opener};
 use crate::report::{Finding, Progress};
 use crate::stream::Run;
+use crate::tree::Later;
 
 /// Some events that were read together.
 pub(crate) trait Batch: Send {
@@ -37,19 +38,20 @@ pub(crate) fn take_all<B: Batch, E: Send>(
     read: impl FnMut(Option<B>) -> Result<Option<B>, E> + Send,
 ) -> Result<(), E> {
     let taken = relay(opener, read, |batch: &B, examined: Examination<'_>| {
-        run.take(batch, examined);
+        let later = run.take(batch, examined);
         progress(run.progress());
-        run.has_failed()
+        (run.has_failed(), later)
     });
     progress(run.progress());
     taken
 }
 
-/// `take` is the baton: it takes one batch after the other, until it says that one is bad.
+/// `take` is the baton: it takes one batch after the other, until it says that one is bad, and may leave
+/// something to be done without it.
 fn relay<B: Batch, E: Send>(
     opener: Option<&dyn Opener>,
     read: impl FnMut(Option<B>) -> Result<Option<B>, E> + Send,
-    take: impl FnMut(&B, Examination<'_>) -> bool + Send,
+    take: impl FnMut(&B, Examination<'_>) -> (bool, Option<Later>) + Send,
 ) -> Result<(), E> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (first, baton) = sync_channel(1);
@@ -151,7 +153,7 @@ fn work<'scope, B, R, T, E>(
 ) where
     B: Batch,
     R: FnMut(Option<B>) -> Result<Option<B>, E> + Send,
-    T: FnMut(&B, Examination<'_>) -> bool + Send,
+    T: FnMut(&B, Examination<'_>) -> (bool, Option<Later>) + Send,
     E: Send,
 {
     let mut spare = None;
@@ -167,12 +169,15 @@ fn work<'scope, B, R, T, E>(
         let Ok(mut take) = job.before.recv() else {
             break;
         };
-        let is_bad = take(&job.batch, examined);
+        let (is_bad, later) = take(&job.batch, examined);
         if is_bad && let Ok(mut source) = source.lock() {
             source.ended.get_or_insert(Ok(()));
         }
         // Nobody waits for it behind the last batch.
         let _ = job.after.send(take);
+        if let Some(later) = later {
+            later();
+        }
         spare = Some(job.batch);
     }
 }

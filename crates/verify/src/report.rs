@@ -128,6 +128,30 @@ pub enum Problem {
     /// A sealed value is not the one that was committed to.
     #[error("the sealed value at `{0}` is not the one that was committed to")]
     Commitment(String),
+    /// The log has fewer events than it had at a checkpoint.
+    #[error(
+        "the log has {found} event(s), and had {expected} at the given checkpoint: its end was cut, or it was put back"
+    )]
+    Shorter {
+        /// How many it had.
+        expected: u64,
+        /// How many it has.
+        found: u64,
+    },
+    /// The events that a checkpoint covers are not those of then.
+    #[error(
+        "the first {size} event(s) are not those of the given checkpoint: the history was written anew, or this is another log"
+    )]
+    Rewritten {
+        /// How many the checkpoint covers.
+        size: u64,
+    },
+    /// The sessions did not end where a checkpoint said.
+    #[error("the sessions of the first {size} event(s) do not end where the given checkpoint says")]
+    Sessions {
+        /// How many events the checkpoint covers.
+        size: u64,
+    },
     /// The database cannot be read.
     #[error("the database cannot be read: {0}")]
     Database(String),
@@ -169,6 +193,9 @@ impl Problem {
             Self::Ciphertext(_) => "ciphertext",
             Self::Unopened(_) => "unopened",
             Self::Commitment(_) => "commitment",
+            Self::Shorter { .. } => "shorter",
+            Self::Rewritten { .. } => "rewritten",
+            Self::Sessions { .. } => "sessions",
             Self::Database(_) => "database",
         }
     }

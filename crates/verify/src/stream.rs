@@ -9,6 +9,7 @@ use crate::chains::Chains;
 use crate::examine::{Examination, Examined, Item, Sealing};
 use crate::pipeline::{self, Batch};
 use crate::report::{Finding, Place, Problem, Progress, Report};
+use crate::tree::{Later, Leaves};
 use crate::{Expectation, Selection};
 
 /// Verifies a stream of lines, each the canonical form of one event.
@@ -59,6 +60,7 @@ pub(crate) struct Run<'e> {
     bytes: u64,
     sealed: SealedCounts,
     failure: Option<Finding>,
+    tree: Option<Leaves>,
 }
 
 /// What was read, for the words of the report.
@@ -93,24 +95,27 @@ impl<'e> Run<'e> {
             bytes: 0,
             sealed: SealedCounts::default(),
             failure: None,
+            tree: expectation.checkpoint.map(Leaves::new),
         }
     }
 
-    /// Takes what is known of a batch; the first bad event ends the run.
-    pub(crate) fn take(&mut self, batch: &impl Batch, examined: Examination<'_>) {
+    /// Takes what is known of a batch; the first bad event ends the run. What comes back is to be done
+    /// before the run is looked at again.
+    pub(crate) fn take(&mut self, batch: &impl Batch, examined: Examination<'_>) -> Option<Later> {
         if self.has_failed() {
-            return;
+            return None;
         }
         for event in &examined.good {
             if let Err(problem) = self.follow(event) {
                 self.failure = Some(self.finding(event.row, event.text, problem));
-                return;
+                return None;
             }
         }
         self.failure = match examined.bad {
             Some((item, problem)) => Some(self.finding(item.row(), item.text, problem)),
             None => batch.end(self.seen),
         };
+        self.tree.as_mut().and_then(Leaves::work)
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -140,8 +145,16 @@ impl<'e> Run<'e> {
     }
 
     /// What must be there and is not.
-    pub(crate) fn missing(&self) -> Option<Finding> {
-        self.expectation.check(&self.chains, self.contained)
+    pub(crate) fn missing(&mut self) -> Option<Finding> {
+        let missing = self.expectation.check(&self.chains, self.contained);
+        missing.or_else(|| {
+            let problem = self.tree.as_mut()?.check()?;
+            Some(Finding {
+                place: None,
+                event: None,
+                problem,
+            })
+        })
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -169,6 +182,11 @@ impl<'e> Run<'e> {
         }
         self.seen.events += 1;
         self.seen.bytes += bytes;
+        if let Some(tree) = &mut self.tree {
+            let everything = *self.selection == Selection::default();
+            let chains = &self.chains;
+            tree.push(examined.hash, || everything.then(|| chains.heads()));
+        }
         if !selected {
             return Ok(());
         }
@@ -255,6 +273,16 @@ impl<'e> Run<'e> {
                     .map(|(what, _)| (*what).to_owned()),
             );
         }
+        if let (false, Some(kept)) = (failed, self.expectation.checkpoint) {
+            checked.push(format!(
+                "the first {} event(s) of the log against the given checkpoint: none was changed, \
+                 moved, added or removed",
+                kept.size
+            ));
+            if self.tree.as_ref().is_some_and(Leaves::saw_sessions) {
+                checked.push("where each session ended then, against the checkpoint".to_owned());
+            }
+        }
         checked
     }
 
@@ -267,28 +295,35 @@ impl<'e> Run<'e> {
                     .push("what was given to compare with: the check ended before".to_owned());
             }
         }
-        if self.expectation.head.is_none() && self.expectation.count.is_none() {
+        if let Some(kept) = self.expectation.checkpoint {
+            not_checked.push(format!(
+                "that nothing after the first {} event(s) was cut or written anew: \
+                 keep a newer checkpoint",
+                kept.size
+            ));
+        } else if self.expectation.head.is_none() && self.expectation.count.is_none() {
             not_checked.push(
                 "that no event was cut from the end: give --head or --count from your own notes"
                     .to_owned(),
             );
         }
-        if self.expectation.head.is_none() {
+        if self.expectation.head.is_none() && self.expectation.checkpoint.is_none() {
             not_checked.push(
                 "that the whole history was not written anew: give --head from your own notes"
                     .to_owned(),
             );
-        } else if self.chains.len() > 1 {
+        } else if self.chains.len() > 1 && self.expectation.checkpoint.is_none() {
             not_checked.push(format!(
                 "that the other {} session(s) were not cut at the end or written anew: \
                  a head speaks of one session",
                 self.chains.len() - 1
             ));
         }
-        if self.selection.tenant_id.is_none() || self.selection.session_id.is_none() {
+        let whole = self.expectation.checkpoint.is_some();
+        if !whole && (self.selection.tenant_id.is_none() || self.selection.session_id.is_none()) {
             not_checked.push("that no whole session was left out".to_owned());
         }
-        if self.chains.len() > 1 {
+        if self.chains.len() > 1 && !whole {
             not_checked
                 .push("in which order events of different sessions were recorded".to_owned());
         }

@@ -59,15 +59,19 @@ impl Show {
             return found
                 .ok_or_else(|| no_event(format!("session `{session}` has no event {seq}")));
         }
-        let prefix = self.hash.as_deref().unwrap_or_default();
-        if prefix.len() < MIN_PREFIX || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(Failure::new(
-                Code::Hash,
-                format!("`{prefix}` is not the start of a hash"),
-            ));
-        }
-        by_hash(&prefix.to_ascii_lowercase(), reader)
+        by_prefix(self.hash.as_deref().unwrap_or_default(), reader)
     }
+}
+
+/// The one event whose hash begins so.
+pub(crate) fn by_prefix(prefix: &str, reader: &Reader) -> Result<Stored, Failure> {
+    if prefix.len() < MIN_PREFIX || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Failure::new(
+            Code::Hash,
+            format!("`{prefix}` is not the start of a hash"),
+        ));
+    }
+    by_hash(&prefix.to_ascii_lowercase(), reader)
 }
 
 /// Looks at every event: hashes have no index, because one would slow down every append.

@@ -35,3 +35,6 @@ mod sealing;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod shim;
+#[cfg(test)]
+#[cfg(unix)]
+mod tree;

@@ -95,7 +95,7 @@ impl Session {
         Expectation {
             head: Some(self.head()),
             count: Some(self.count()),
-            contains: None,
+            ..Expectation::default()
         }
     }
 }

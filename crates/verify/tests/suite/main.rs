@@ -1,6 +1,8 @@
 //! The verifier against everybody who would rather not be verified.
 
 #[cfg(test)]
+mod checkpoints;
+#[cfg(test)]
 #[cfg(feature = "database")]
 mod database;
 #[cfg(test)]
@@ -16,6 +18,8 @@ mod hostile;
 mod log;
 #[cfg(test)]
 mod mutations;
+#[cfg(test)]
+mod packs;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -35,6 +35,7 @@ fn a_good_session_of_public_events() {
             head,
             count,
             contains: head,
+            ..none()
         }),
         &[
             hashes,

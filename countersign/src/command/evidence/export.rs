@@ -1,0 +1,193 @@
+//! `countersign evidence export`
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use countersign_approval::ApprovalId;
+use countersign_canon::{Digest, Json};
+use countersign_event::{SessionId, TenantId};
+use countersign_pack::Selected;
+use countersign_store::{Filter, Published, Reader, Stored};
+
+use super::disclose::Disclose;
+use super::pack::Contents;
+use crate::cli::{DataFolder, Tenant};
+use crate::clock;
+use crate::errors::{Code, Failure};
+use crate::exit::Exit;
+use crate::input::unreadable;
+use crate::output::{self, Format};
+
+#[derive(Args)]
+#[command(after_help = "\
+A pack is one file that shows what happened to somebody who has nothing else: events, proofs that they
+are in the log, the signed checkpoint, public keys, and the sealed values that you choose to disclose.
+Two exports of the same events are the same bytes. Check one with `countersign verify FILE`.
+
+Without --disclose no sealed value leaves the log. `approvals` shows what people were asked and how they
+voted, `TOOL_CALL_PROPOSED/args` the arguments of calls, `all` everything.
+
+Examples:
+  countersign evidence export --session s1 --out s1.pack
+  countersign evidence export --approval apr_4f0c… --disclose approvals --out approval.pack
+  countersign evidence export --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z --out november.pack")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    tenant: Tenant,
+    /// A session
+    #[arg(long, value_name = "SESSION", required_unless_present_any = ["approval", "since", "until"])]
+    session: Option<String>,
+    /// The session that asked for this approval
+    #[arg(long, value_name = "ID", conflicts_with_all = ["session", "since", "until"])]
+    approval: Option<String>,
+    /// Every event from this time on: 2026-11-15T08:00:00Z, or 2h for two hours ago
+    #[arg(long, value_name = "TIME", conflicts_with = "session")]
+    since: Option<String>,
+    /// Every event before this time
+    #[arg(long, value_name = "TIME", conflicts_with = "session")]
+    until: Option<String>,
+    /// Show sealed values: `all`, `approvals`, or a type and a member
+    #[arg(long, value_name = "WHAT")]
+    disclose: Vec<Disclose>,
+    /// Add the whole audit of approvals, also of other sessions
+    #[arg(long)]
+    whole_audit: bool,
+    /// Add a file as it is, such as a policy or a manifest
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// The pack, a new file
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    data: DataFolder,
+}
+
+impl Export {
+    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let reader = self.data.reader()?;
+        let selected = self.selected(&reader)?;
+        let mut events = events(&selected, &reader)?;
+        let last = events.last().map_or(0, |event| event.id);
+        if last == 0 {
+            return Err(Failure::new(
+                Code::NoEvent,
+                "there is no such event to export",
+            ));
+        }
+        let published = self.published(last, &reader)?;
+        // A session goes on as far as the checkpoint does.
+        events.retain(|event| event.id <= published.checkpoint.size);
+        let contents = Contents {
+            selected,
+            events,
+            published,
+            disclose: self.disclose.clone(),
+            whole_audit: self.whole_audit,
+            attachments: self.attachments()?,
+        };
+        let pack = contents.write(&reader)?;
+        self.save(&pack)?;
+        let (count, size) = (contents.events.len() as u64, pack.len() as u64);
+        let digest = Digest::of(&pack).to_string();
+        match format {
+            Format::Text => output::text(&format!(
+                "{}  {count} event(s), {size} bytes, {digest}",
+                output::inline(&self.out.display().to_string())
+            ))?,
+            Format::Json => output::json(&Json::object([
+                ("file", Json::from(self.out.display().to_string())),
+                ("events", Json::from(count)),
+                ("bytes", Json::from(size)),
+                ("digest", Json::from(digest)),
+            ]))?,
+        }
+        Ok(Exit::Done)
+    }
+
+    fn selected(&self, reader: &Reader) -> Result<Selected, Failure> {
+        if let Some(session) = &self.session {
+            let scope = self.tenant.scope(session)?;
+            if reader.last(&Filter::session(&scope), 1)?.is_empty() {
+                let message = format!("no session `{session}`");
+                return Err(Failure::new(Code::NoSession, message));
+            }
+            return Ok(Selected::Session {
+                tenant: scope.tenant.as_str().to_owned(),
+                session: session.clone(),
+            });
+        }
+        if let Some(text) = &self.approval {
+            let unknown =
+                || Failure::new(Code::NoApproval, format!("there is no approval `{text}`"));
+            let id: ApprovalId = text.parse().map_err(|_| unknown())?;
+            let approval = reader.approval(id)?.ok_or_else(unknown)?;
+            return Ok(Selected::Approval {
+                id: id.to_string(),
+                tenant: approval.scope.tenant.as_str().to_owned(),
+                session: approval.scope.session.as_str().to_owned(),
+            });
+        }
+        let time = |text: &Option<String>| text.as_deref().map(clock::parse_moment).transpose();
+        Ok(Selected::Range {
+            since_unix_ms: time(&self.since)?,
+            until_unix_ms: time(&self.until)?,
+        })
+    }
+
+    /// The first checkpoint that covers the events, so that a later export is the same; a new one if
+    /// there is none.
+    fn published(&self, last: u64, reader: &Reader) -> Result<Published, Failure> {
+        match reader.checkpoint_covering(last)? {
+            Some(published) => Ok(published),
+            None => Ok(self.data.store()?.publish(None)?),
+        }
+    }
+
+    fn attachments(&self) -> Result<Vec<Vec<u8>>, Failure> {
+        let read = |path: &PathBuf| {
+            fs::read(path).map_err(|error| unreadable(&path.display().to_string(), &error))
+        };
+        self.attach.iter().map(read).collect()
+    }
+
+    /// Never writes over a file: what is there may be somebody's only copy.
+    fn save(&self, pack: &[u8]) -> Result<(), Failure> {
+        let written = File::create_new(&self.out).and_then(|mut file| {
+            file.write_all(pack)?;
+            file.sync_all()
+        });
+        written.map_err(|error| {
+            let message = format!("cannot create `{}`: {error}", self.out.display());
+            Failure::new(Code::Output, message)
+        })
+    }
+}
+
+fn events(selected: &Selected, reader: &Reader) -> Result<Vec<Stored>, Failure> {
+    let filter = match selected {
+        Selected::Session { tenant, session }
+        | Selected::Approval {
+            tenant, session, ..
+        } => Filter {
+            tenant: Some(TenantId::new(tenant.as_str())?),
+            session: Some(SessionId::new(session.as_str())?),
+            ..Filter::default()
+        },
+        Selected::Range {
+            since_unix_ms,
+            until_unix_ms,
+        } => Filter {
+            since_unix_ms: *since_unix_ms,
+            until_unix_ms: *until_unix_ms,
+            ..Filter::default()
+        },
+    };
+    let mut events = Vec::new();
+    reader.each(&filter, 0, |event| {
+        events.push(event);
+        Ok::<_, Failure>(())
+    })?;
+    Ok(events)
+}
