@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    session, tools, verify,
+    action, approval, approver, canon, connect, demo, evidence, explain, keys, log, manifest, mcp,
+    policy, session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -72,6 +72,9 @@ enum Command {
     /// Keep the list of the people who may decide
     #[command(subcommand)]
     Approver(approver::Approver),
+    /// Write evidence in formats that others read, and check theirs
+    #[command(subcommand)]
+    Evidence(evidence::Evidence),
     /// Print the canonical form or the digest of JSON
     Canon(canon::Canon),
     /// Explain an error code
@@ -97,6 +100,7 @@ impl Cli {
             Command::Action(action) => action.run(format),
             Command::Approval(approval) => approval.run(format),
             Command::Approver(approver) => approver.run(format),
+            Command::Evidence(evidence) => evidence.run(format),
             Command::Canon(canon) => canon.run(),
             Command::Explain(explain) => explain.run(format),
         }

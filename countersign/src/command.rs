@@ -6,6 +6,7 @@ pub(crate) mod approver;
 pub(crate) mod canon;
 pub(crate) mod connect;
 pub(crate) mod demo;
+pub(crate) mod evidence;
 pub(crate) mod explain;
 pub(crate) mod keys;
 pub(crate) mod log;

@@ -70,6 +70,8 @@ codes! {
     Unverified = "C0501", Unverified, "keep this log as it is and compare it with a backup or an earlier export";
     Integrity = "C0502", Unverified, "do not use what the manifest covers until you know who changed what; `countersign manifest sign` signs a change of your own";
     AuditUnverified = "C0503", Unverified, "keep the audit as it is and compare it with a backup; nothing in it says who changed it";
+    Record = "C0511", Unverified, "`--format json` lists every reason with its place; do not rely on what the record says until you know who changed it";
+    RecordKey = "C0512", Invalid, "a key is KEY_ID=HEX: the name that the records use, and the Ed25519 public key in 64 hexadecimal digits";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";

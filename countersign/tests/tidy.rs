@@ -39,11 +39,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("notify", &["canon"]),
     ("redact", &["canon"]),
+    ("evidence", &["approval", "canon", "event", "redact"]),
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
-            "vault", "verify",
+            "approval", "canon", "display", "engine", "event", "evidence", "mcp", "notify",
+            "policy", "redact", "store", "vault", "verify",
         ],
     ),
 ];

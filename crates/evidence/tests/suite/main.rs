@@ -1,0 +1,12 @@
+//! Records of others, and ours, against the rules.
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod mutations;
+#[cfg(test)]
+mod signatures;
+#[cfg(test)]
+mod written;
