@@ -47,7 +47,7 @@ def corpus():
             if name in seen and expected != "not-checked":
                 assert seen[name] == expected, (target["path"], name, expected, seen[name])
                 checked += 1
-    print(f"corpus {wasmagent_protocol.__version__}: {checked} verdicts, all the same")
+    print(f"corpus of protocol {manifest['protocol_version']}: {checked} verdicts, all the same")
 
 
 def canonical(record, without=()):

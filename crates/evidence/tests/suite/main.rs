@@ -9,4 +9,6 @@ mod mutations;
 #[cfg(test)]
 mod signatures;
 #[cfg(test)]
+mod states;
+#[cfg(test)]
 mod written;
