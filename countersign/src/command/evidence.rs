@@ -6,9 +6,15 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
+pub(crate) use exchange::Exchange;
+
 mod aep;
 mod check;
+mod envelope;
+mod exchange;
+mod push;
 mod session;
+mod trust;
 
 /// Evidence.
 #[derive(Subcommand)]
@@ -17,13 +23,25 @@ pub(crate) enum Evidence {
     Aep(aep::Aep),
     /// Check records of the Agent Evidence Protocol, ours or anybody's
     Check(check::Check),
+    /// Write the events of a session in a format of others
+    Export(exchange::Export),
+    /// Send the events of a session to an endpoint for CloudEvents
+    Push(push::Push),
+    /// Print the decision envelope of each action of records
+    Envelope(envelope::Envelope),
+    /// Score how far the run of some records can be trusted
+    Trust(trust::Trust),
 }
 
 impl Evidence {
-    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, format: Format, exchange: Option<Exchange>) -> Result<Exit, Failure> {
         match self {
             Self::Aep(aep) => aep.run(),
             Self::Check(check) => check.run(format),
+            Self::Export(export) => export.run(exchange),
+            Self::Push(push) => push.run(format),
+            Self::Envelope(envelope) => envelope.run(),
+            Self::Trust(trust) => trust.run(format),
         }
     }
 }

@@ -27,7 +27,7 @@ pub use chain::{Chain, Continuity};
 pub use check::{Checked, Record, Report, check};
 pub use dsse::Binding;
 pub use finding::{Code, Finding, Judged};
-pub use project::{Event, Session, session};
+pub use project::{Session, session};
 pub use version::Version;
 pub use words::{
     Backing, Decision, DenyReason, Gate, IdentitySource, Origin, RecordingMode, Resolution,

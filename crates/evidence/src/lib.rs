@@ -7,5 +7,11 @@
 #![forbid(unsafe_code)]
 
 pub mod aep;
+pub mod cloudevents;
+pub mod envelope;
+mod event;
 pub mod state;
+pub mod trust;
 mod word;
+
+pub use event::Event;

@@ -180,4 +180,4 @@ fn told(mark: &str, finding: &Finding) -> String {
     )
 }
 
-const MAX_FILE: usize = 256 << 20;
+pub(crate) const MAX_FILE: usize = 256 << 20;

@@ -3,8 +3,9 @@
 use clap::Args;
 use countersign_approval::SigningKey;
 use countersign_canon::{Hash, Json, Limits};
-use countersign_event::Line;
-use countersign_evidence::aep::Event;
+use countersign_event::{Line, Scope};
+use countersign_evidence::Event;
+use countersign_evidence::cloudevents::Producer;
 use countersign_store as store;
 use countersign_store::{Filter, Folder};
 
@@ -25,13 +26,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    pub(crate) fn scope(&self) -> Result<Scope, Failure> {
+        self.tenant.scope(&self.session)
+    }
+
     pub(crate) fn folder(&self) -> Result<Folder, Failure> {
         self.data.folder()
     }
 
     /// The events, in their order. What was erased stays closed.
     pub(crate) fn events(&self) -> Result<Vec<Event>, Failure> {
-        let scope = self.tenant.scope(&self.session)?;
+        let scope = self.scope()?;
         let reader = self.data.reader()?;
         let mut events = Vec::new();
         let mut erased = false;
@@ -80,6 +85,18 @@ impl Signer {
             key,
             key_id: format!("countersign-{short}"),
         })
+    }
+
+    /// This data folder as the producer of events.
+    pub(crate) fn producer(&self) -> Producer {
+        Producer {
+            name: "countersign".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            git: option_env!("COUNTERSIGN_COMMIT")
+                .unwrap_or("unknown")
+                .to_owned(),
+            source: format!("urn:countersign:node:{}", self.key_id),
+        }
     }
 
     /// The name and the public key, as `countersign evidence check --key` takes them.

@@ -5,39 +5,11 @@ use std::collections::BTreeMap;
 use countersign_approval::lease::SignedLease;
 use countersign_approval::{Arguments, Envelope, LeaseId, SideEffect};
 use countersign_canon::{Digest, Hash, Json};
-use countersign_event::{EventType, Line};
+use countersign_event::EventType;
 
 use super::words::DenyReason;
 use super::write::{Action, Authority, Claim, Drift, Outcome, Ran, Surroundings};
-
-/// An event with as much of its payload as could be opened.
-#[derive(Clone)]
-pub struct Event {
-    /// Its hash.
-    pub hash: Hash,
-    /// When it happened.
-    pub at_unix_ms: u64,
-    /// Its type.
-    pub event_type: EventType,
-    /// Its payload.
-    pub payload: Json,
-}
-
-impl Event {
-    /// An event, and its payload as it was opened.
-    pub fn new(line: &Line<'_>, payload: Json) -> Self {
-        Self {
-            hash: line.hash,
-            at_unix_ms: line.ts_unix_ms,
-            event_type: line.event_type,
-            payload,
-        }
-    }
-
-    fn text(&self, member: &str) -> Option<&str> {
-        self.payload.get(member).and_then(Json::as_str)
-    }
-}
+use crate::Event;
 
 /// What a session did, ready to be written.
 #[derive(Clone, Debug, Default)]
