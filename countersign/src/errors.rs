@@ -76,6 +76,7 @@ codes! {
     Bundle = "C0514", Invalid, "export another session, or its events with `--format cloudevents`";
     Endpoint = "C0515", Invalid, "an endpoint needs an https address, or an http address of this machine";
     Push = "C0516", Failed, "nothing is lost: run it again, and it goes on with the event that was not taken";
+    State = "C0517", Invalid, "nothing was digested; `countersign evidence state --help` tells what each kind needs";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";

@@ -10,10 +10,12 @@ pub(crate) use exchange::Exchange;
 
 mod aep;
 mod check;
+mod compare;
 mod envelope;
 mod exchange;
 mod push;
 mod session;
+mod state;
 mod trust;
 
 /// Evidence.
@@ -29,6 +31,11 @@ pub(crate) enum Evidence {
     Push(push::Push),
     /// Print the decision envelope of each action of records
     Envelope(envelope::Envelope),
+    /// Digest a state with its coverage, for records
+    #[command(subcommand)]
+    State(state::State),
+    /// Say whether two digests of state may be held against each other
+    Compare(compare::Compare),
     /// Score how far the run of some records can be trusted
     Trust(trust::Trust),
 }
@@ -41,6 +48,8 @@ impl Evidence {
             Self::Export(export) => export.run(exchange),
             Self::Push(push) => push.run(format),
             Self::Envelope(envelope) => envelope.run(),
+            Self::State(state) => state.run(),
+            Self::Compare(compare) => compare.run(format),
             Self::Trust(trust) => trust.run(format),
         }
     }
