@@ -277,6 +277,7 @@ fn decision_event(
         policy_ref: Some(format!("{} {ENGINE}", judgement.explanation.rule)),
         policy_digest: Some(policies.digest().to_string()),
         snapshot_hash: Some(hot.snapshot.hash().to_string()),
+        side_effect: Some(judgement.side_effect.as_str().to_owned()),
         constraints: judgement.constraints.map(counters),
         ..PolicyDecision::default()
     })

@@ -190,6 +190,7 @@ payloads! {
         public policy_ref: String,
         public policy_digest: String,
         public snapshot_hash: String,
+        public side_effect: String,
         public constraints: Counters,
     }
     /// A human must decide before the call goes on.

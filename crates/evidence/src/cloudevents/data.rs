@@ -147,6 +147,7 @@ const MEMBERS: &[(&str, Class)] = &[
     ("result_labels", Class::Public),
     ("sanitizer_key", Class::Public),
     ("server", Class::Public),
+    ("side_effect", Class::Public),
     ("snapshot_hash", Class::Made),
     ("snapshot_seq", Class::Public),
     ("started_ms", Class::Public),
