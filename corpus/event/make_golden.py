@@ -36,7 +36,7 @@ MEMBERS = {
     "TOOL_RESULT": ("call_id tool_name is_error latency_ms content_bytes result_labels", "content"),
     "POLICY_DECISION": (
         "call_id outcome verdict reason reason_code reason_codes policy_ref policy_digest"
-        " snapshot_hash constraints",
+        " snapshot_hash side_effect constraints",
         "",
     ),
     "APPROVAL_REQUESTED": (

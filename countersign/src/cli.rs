@@ -7,6 +7,7 @@ use countersign_engine::{Desk, SystemClock};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
+use crate::command::evidence::Exchange;
 use crate::command::{
     action, approval, approver, backtest, canon, checkpoint, config, connect, demo, doctor,
     evidence, explain, keys, lease, log, manifest, mcp, policy, prove, replay, serve, session,
@@ -15,7 +16,7 @@ use crate::command::{
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::default_data_folder;
-use crate::output::Format;
+use crate::output::{Format, stderr};
 
 /// Countersign stands between an AI agent and everything the agent can touch.
 ///
@@ -27,9 +28,22 @@ use crate::output::Format;
 pub(crate) struct Cli {
     /// How to print results
     #[arg(long, global = true, value_enum, default_value = "text")]
-    format: Format,
+    format: Choice,
     #[command(subcommand)]
     command: Command,
+}
+
+/// What `--format` may be. Two of them make sense for one command only, whose help tells of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Choice {
+    /// For people. May change between versions.
+    Text,
+    /// For programs: one JSON value, or one a line where a command prints a stream.
+    Json,
+    #[value(hide = true)]
+    Cloudevents,
+    #[value(hide = true)]
+    AssayBundle,
 }
 
 #[derive(Subcommand)]
@@ -74,7 +88,7 @@ enum Command {
     Checkpoint(checkpoint::Checkpoint),
     /// Prove that an event is in the log
     Prove(prove::Prove),
-    /// Write a file that shows what happened to somebody who has nothing else
+    /// Write evidence for somebody who has nothing else, in our format and in those of others
     #[command(subcommand)]
     Evidence(evidence::Evidence),
     /// Look at the master key and replace it
@@ -106,7 +120,20 @@ enum Command {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let format = self.format;
+        let (format, exchange) = match (self.format, &self.command) {
+            (Choice::Text, _) => (Format::Text, None),
+            (Choice::Json, _) => (Format::Json, None),
+            (Choice::Cloudevents, Command::Evidence(_)) => {
+                (Format::Json, Some(Exchange::CloudEvents))
+            }
+            (Choice::AssayBundle, Command::Evidence(_)) => {
+                (Format::Json, Some(Exchange::AssayBundle))
+            }
+            _ => {
+                stderr("error: only `countersign evidence export` has this --format");
+                return Ok(Exit::Usage);
+            }
+        };
         match self.command {
             Command::Demo(demo) => demo.run(),
             Command::DemoServer(server) => server.run(),
@@ -125,7 +152,6 @@ impl Cli {
             Command::Backtest(backtest) => backtest.run(format),
             Command::Checkpoint(checkpoint) => checkpoint.run(format),
             Command::Prove(prove) => prove.run(format),
-            Command::Evidence(evidence) => evidence.run(format),
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),
@@ -133,6 +159,7 @@ impl Cli {
             Command::Approval(approval) => approval.run(format),
             Command::Lease(lease) => lease.run(format),
             Command::Approver(approver) => approver.run(format),
+            Command::Evidence(evidence) => evidence.run(format, exchange),
             Command::Canon(canon) => canon.run(),
             Command::Explain(explain) => explain.run(format),
         }

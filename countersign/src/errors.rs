@@ -81,6 +81,13 @@ codes! {
     LogChanged = "C0505", Unverified, "nothing was signed; keep the log as it is, and compare it with the newest backup and with the checkpoints that others kept";
     Cosigned = "C0506", Unverified, "a witness must have signed a checkpoint of this very log: `countersign checkpoint show --size N` prints them";
     PackUnverified = "C0507", Unverified, "do not rely on this pack; ask for a new one, and for the key of the log if you do not have it from elsewhere";
+    Record = "C0511", Unverified, "`--format json` lists every reason with its place; do not rely on what the record says until you know who changed it";
+    RecordKey = "C0512", Invalid, "a key is KEY_ID=HEX: the name that the records use, and the Ed25519 public key in 64 hexadecimal digits";
+    SideDocument = "C0513", Invalid, "write --lease LEASE=UNIX_MS, --policy DIGEST=NAME@VERSION and --input DIMENSION=0.9";
+    Bundle = "C0514", Invalid, "export another session, or its events with `--format cloudevents`";
+    Endpoint = "C0515", Invalid, "an endpoint needs an https address, or an http address of this machine";
+    Push = "C0516", Failed, "nothing is lost: run it again, and it goes on with the event that was not taken";
+    State = "C0517", Invalid, "nothing was digested; `countersign evidence state --help` tells what each kind needs";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";

@@ -15,7 +15,7 @@ pub(crate) use visible::{inline, visible};
 pub(crate) use yaml::yaml;
 
 /// How results are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people. May change between versions.
     Text,

@@ -52,6 +52,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("notify", &["canon"]),
     ("redact", &["canon"]),
+    ("evidence", &["approval", "canon", "event", "redact"]),
     (
         "replay",
         &["approval", "canon", "event", "policy", "session", "store"],
@@ -59,8 +60,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "api", "approval", "canon", "display", "engine", "event", "mcp", "notify", "pack",
-            "policy", "replay", "store", "tlog", "vault", "verify", "web",
+            "api", "approval", "canon", "display", "engine", "event", "evidence", "mcp", "notify",
+            "pack", "policy", "redact", "replay", "store", "tlog", "vault", "verify", "web",
         ],
     ),
 ];

@@ -191,6 +191,7 @@ payloads! {
         public policy_ref: String,
         public policy_digest: String,
         public snapshot_hash: String,
+        public side_effect: String,
         public constraints: Counters,
         sealed links: Json,
     }

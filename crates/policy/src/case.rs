@@ -129,6 +129,7 @@ impl Ruling {
             policy_ref: Some(format!("{} {engine}", self.judgement.explanation.rule)),
             policy_digest: Some(policies.to_string()),
             snapshot_hash: Some(snapshot.to_string()),
+            side_effect: Some(self.judgement.side_effect.as_str().to_owned()),
             constraints: self.judgement.constraints.map(counters),
             ..PolicyDecision::default()
         }

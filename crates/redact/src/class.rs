@@ -27,6 +27,13 @@ impl Public {
         Self(Json::from(word))
     }
 
+    /// Words of our own vocabulary.
+    pub fn words(words: &[&'static str]) -> Self {
+        Self(Json::Array(
+            words.iter().map(|word| Json::from(*word)).collect(),
+        ))
+    }
+
     /// A number.
     pub fn count(count: u64) -> Self {
         Self(Json::from(count))
@@ -47,6 +54,17 @@ impl Public {
         Self(Json::from(digest.to_string()))
     }
 
+    /// An id that we made: a prefix of letters, and 32 hexadecimal digits after `_`.
+    pub fn id(id: &str) -> Option<Self> {
+        let (prefix, digits) = id.split_once('_')?;
+        let is_ours = prefix.bytes().all(|byte| byte.is_ascii_lowercase())
+            && digits.len() == 32
+            && digits
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_ours.then(|| Self(Json::from(id)))
+    }
+
     /// A name that somebody else gave: of a tool, a tenant, a session. It is public as far as it holds
     /// no secret.
     pub fn name(name: &str, redactor: &Redactor) -> Self {
@@ -63,6 +81,11 @@ impl Sensitive {
     /// A value of any kind.
     pub fn json(value: &Json, redactor: &Redactor) -> Self {
         Self(redactor.json(value).into_inner())
+    }
+
+    /// A value of any kind, whose paths and command lines are made general.
+    pub fn general(value: &Json, redactor: &Redactor) -> Self {
+        Self(redactor.json(&general::value(value, redactor)).into_inner())
     }
 
     /// A path, by its last part.

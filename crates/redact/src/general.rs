@@ -1,5 +1,7 @@
 //! Making paths and command lines general: enough to recognise, too little to identify.
 
+use countersign_canon::Json;
+
 use crate::span::GENERAL;
 use crate::{Redactor, key};
 
@@ -47,6 +49,33 @@ pub(crate) fn command_line(line: &str, redactor: &Redactor) -> String {
     });
     let line = words.collect::<Vec<_>>().join(" ");
     redactor.text(&line).into_inner()
+}
+
+/// A value with its paths and command lines made general.
+pub(crate) fn value(value: &Json, redactor: &Redactor) -> Json {
+    match value {
+        Json::String(text) if is_path(text) && !text.contains(char::is_whitespace) => {
+            Json::from(path(text, redactor))
+        }
+        Json::Array(items) => Json::Array(
+            items
+                .iter()
+                .map(|item| self::value(item, redactor))
+                .collect(),
+        ),
+        Json::Object(members) => Json::object(members.iter().map(|(name, value)| {
+            let value = match value {
+                Json::String(line) if is_command(name) => Json::from(command_line(line, redactor)),
+                value => self::value(value, redactor),
+            };
+            (name, value)
+        })),
+        value => value.clone(),
+    }
+}
+
+fn is_command(name: &str) -> bool {
+    ["command", "cmd", "commandline", "script", "shell"].contains(&key::joined(name).as_str())
 }
 
 fn is_secret(name: &str) -> bool {

@@ -398,3 +398,32 @@ fn no_text_makes_it_go_back_far() {
         assert!(redacted.as_str().len() <= 4 * text.len());
     }
 }
+
+#[test]
+fn paths_and_command_lines_inside_values_are_made_general() {
+    let value = Json::admit(
+        br#"{"path":"/home/bob/a.txt","command":"cat /root/x --token abc","n":[1,"/etc/passwd"],"text":"a /b"}"#,
+        &Limits::event(),
+    )
+    .unwrap();
+    let record =
+        Record::default().sensitive("args", Sensitive::general(&value, &Redactor::default()));
+    let json = record.into_json().into_inner();
+    let text = String::from_utf8(json.to_jcs().unwrap()).unwrap();
+    assert_eq!(
+        text,
+        r#"{"args":{"command":"cat ~/**/x --token ***","n":[1,"/**/passwd"],"path":"~/**/a.txt","text":"a /b"}}"#
+    );
+}
+
+#[test]
+fn only_ids_that_we_made_are_public() {
+    assert!(Public::id("apr_0123456789abcdef0123456789abcdef").is_some());
+    for other in [
+        "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+        "apr_0123",
+        "APR_0123456789abcdef0123456789abcdef",
+    ] {
+        assert!(Public::id(other).is_none(), "{other}");
+    }
+}

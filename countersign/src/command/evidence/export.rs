@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use countersign_approval::ApprovalId;
@@ -12,7 +12,9 @@ use countersign_pack::Selected;
 use countersign_store::{Filter, Published, Reader, Stored};
 
 use super::disclose::Disclose;
+use super::exchange::{self, Exchange};
 use super::pack::Contents;
+use super::session::Session;
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
@@ -29,8 +31,14 @@ Two exports of the same events are the same bytes. Check one with `countersign v
 Without --disclose no sealed value leaves the log. `approvals` shows what people were asked and how they
 voted, `TOOL_CALL_PROPOSED/args` the arguments of calls, `all` everything.
 
+--format cloudevents writes the events of a session as CloudEvents 1.0, one a line, to standard output or
+to --out; --format assay-bundle an archive that `assay evidence verify` checks. Names and digests leave as
+they are, arguments and messages without secrets and generalised; prompts, results, tokens and what people
+signed do not leave, and `data.dropped` names them.
+
 Examples:
   countersign evidence export --session s1 --out s1.pack
+  countersign evidence export --session s1 --format cloudevents > s1.ndjson
   countersign evidence export --approval apr_4f0c… --disclose approvals --out approval.pack
   countersign evidence export --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z --out november.pack")]
 pub(crate) struct Export {
@@ -59,13 +67,32 @@ pub(crate) struct Export {
     attach: Vec<PathBuf>,
     /// The pack, a new file
     #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     #[command(flatten)]
     data: DataFolder,
 }
 
 impl Export {
-    pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, format: Format, exchange: Option<Exchange>) -> Result<Exit, Failure> {
+        match (exchange, self.out.clone()) {
+            (Some(exchange), _) => self.exchange(exchange),
+            (None, Some(out)) => self.pack(&out, format),
+            (None, None) => Err(Failure::new(
+                Code::Input,
+                "a pack needs a file: give --out FILE",
+            )),
+        }
+    }
+
+    fn exchange(self, exchange: Exchange) -> Result<Exit, Failure> {
+        let one = "only a session can be written in this format: give --session";
+        let session = self.session.ok_or_else(|| Failure::new(Code::Input, one))?;
+        let session = Session::new(session, self.tenant, self.data);
+        let out = self.out;
+        exchange::Export { session, out }.run(exchange)
+    }
+
+    fn pack(&self, out: &Path, format: Format) -> Result<Exit, Failure> {
         let reader = self.data.reader()?;
         let selected = self.selected(&reader)?;
         let mut events = events(&selected, &reader)?;
@@ -88,16 +115,16 @@ impl Export {
             attachments: self.attachments()?,
         };
         let pack = contents.write(&reader)?;
-        self.save(&pack)?;
+        save(&pack, out)?;
         let (count, size) = (contents.events.len() as u64, pack.len() as u64);
         let digest = Digest::of(&pack).to_string();
         match format {
             Format::Text => output::text(&format!(
                 "{}  {count} event(s), {size} bytes, {digest}",
-                output::inline(&self.out.display().to_string())
+                output::inline(&out.display().to_string())
             ))?,
             Format::Json => output::json(&Json::object([
-                ("file", Json::from(self.out.display().to_string())),
+                ("file", Json::from(out.display().to_string())),
                 ("events", Json::from(count)),
                 ("bytes", Json::from(size)),
                 ("digest", Json::from(digest)),
@@ -151,18 +178,18 @@ impl Export {
         };
         self.attach.iter().map(read).collect()
     }
+}
 
-    /// Never writes over a file: what is there may be somebody's only copy.
-    fn save(&self, pack: &[u8]) -> Result<(), Failure> {
-        let written = File::create_new(&self.out).and_then(|mut file| {
-            file.write_all(pack)?;
-            file.sync_all()
-        });
-        written.map_err(|error| {
-            let message = format!("cannot create `{}`: {error}", self.out.display());
-            Failure::new(Code::Output, message)
-        })
-    }
+/// Never writes over a file: what is there may be somebody's only copy.
+fn save(pack: &[u8], out: &Path) -> Result<(), Failure> {
+    let written = File::create_new(out).and_then(|mut file| {
+        file.write_all(pack)?;
+        file.sync_all()
+    });
+    written.map_err(|error| {
+        let message = format!("cannot create `{}`: {error}", out.display());
+        Failure::new(Code::Output, message)
+    })
 }
 
 fn events(selected: &Selected, reader: &Reader) -> Result<Vec<Stored>, Failure> {

@@ -1,0 +1,298 @@
+//! Digests of state against programs of others that work out the same: git, Python's SQLite, a walk.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at once"
+)]
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use countersign_canon::{Json, Limits};
+
+fn run(program: &str, arguments: &[&str], folder: &Path) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {output:?}"
+    );
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn state(arguments: &[&str], folder: &Path) -> Json {
+    let mut all = vec!["evidence", "state"];
+    all.extend(arguments);
+    let text = run(env!("CARGO_BIN_EXE_countersign"), &all, folder);
+    Json::admit(text.as_bytes(), &Limits::event()).unwrap()
+}
+
+fn digest(state: &Json) -> &str {
+    state.get("digest").and_then(Json::as_str).unwrap()
+}
+
+fn covered<'a>(state: &'a Json, member: &str) -> Option<&'a Json> {
+    state.get("state_digest_coverage")?.get(member)
+}
+
+/// Files, an executable, a link, a name that git sorts in its own way, and one that is not ASCII.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for (path, text) in [
+        ("src/a.rs", "fn a() {}\n"),
+        ("src.txt", "sorted before src/\n"),
+        ("src-x/b", ""),
+        ("src/deep/er/c.rs", "c"),
+        ("tmp/junk", "junk"),
+        ("übung", "ü"),
+    ] {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), text).unwrap();
+    }
+    fs::write(root.join("run.sh"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("src/a.rs", root.join("link")).unwrap();
+    folder
+}
+
+fn git_tree(folder: &Path) -> String {
+    run("git", &["init", "--quiet", "."], folder);
+    run("git", &["add", "--all", "--force", "."], folder);
+    let id = run("git", &["write-tree"], folder);
+    fs::remove_dir_all(folder.join(".git")).unwrap();
+    id
+}
+
+#[test]
+fn a_tree_is_what_git_says() {
+    let folder = folder();
+    let root = folder.path();
+    let found = state(&["git-tree", "."], root);
+    let id = git_tree(root);
+    assert_eq!(digest(&found), format!("git-sha1:{id}"));
+    assert_eq!(
+        covered(&found, "tree_sha").and_then(Json::as_str),
+        Some(id.as_str())
+    );
+    // A part of it is the tree that git makes of that part alone.
+    let arguments = [
+        "git-tree",
+        ".",
+        "--path",
+        "src/**",
+        "--exclude",
+        "src/deep/**",
+    ];
+    let part = state(&arguments, root);
+    fs::remove_dir_all(root.join("src/deep")).unwrap();
+    for other in ["src.txt", "run.sh", "link", "übung"] {
+        fs::remove_file(root.join(other)).unwrap();
+    }
+    for other in ["src-x", "tmp"] {
+        fs::remove_dir_all(root.join(other)).unwrap();
+    }
+    assert_eq!(digest(&part), format!("git-sha1:{}", git_tree(root)));
+}
+
+const WALK: &str = r#"
+import hashlib, os, sys
+lines = []
+for folder, folders, files in os.walk("."):
+    for name in files + [f for f in folders if os.path.islink(os.path.join(folder, f))]:
+        path = os.path.join(folder, name)
+        if os.path.islink(path):
+            kind, content = "link", os.fsencode(os.readlink(path))
+        else:
+            kind, content = "file", open(path, "rb").read()
+        below = os.fsencode(path)[2:]
+        if not below.startswith(b"tmp/"):
+            digest = hashlib.sha256(content).hexdigest().encode()
+            lines.append((below, kind.encode() + b"\0" + digest + b"\0" + below + b"\n"))
+print("sha256:" + hashlib.sha256(b"".join(line for _, line in sorted(lines))).hexdigest(), len(lines))
+"#;
+
+#[test]
+fn files_are_what_a_walk_finds() {
+    let folder = folder();
+    let sandbox = [
+        "sandbox-fs",
+        ".",
+        "--base-image",
+        "sha256:0",
+        "--exclude",
+        "tmp/**",
+    ];
+    let found = state(&sandbox, folder.path());
+    let count = covered(&found, "file_count")
+        .and_then(Json::as_u64)
+        .unwrap();
+    let walked = run("python3", &["-c", WALK], folder.path());
+    assert_eq!(format!("{} {count}", digest(&found)), walked);
+    // Links may be followed, or not be there.
+    let followed = [&sandbox[..], &["--symlinks", "follow"]].concat();
+    assert_ne!(digest(&state(&followed, folder.path())), digest(&found));
+    let refused = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["evidence", "state"])
+        .args(sandbox)
+        .args(["--symlinks", "reject"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+}
+
+const ROWS: &str = r#"
+import hashlib, json, sqlite3, sys
+db = sqlite3.connect("shop.db")
+if sys.argv[1] == "make":
+    db.execute("CREATE TABLE orders (id INTEGER, name TEXT, price REAL, raw BLOB, state TEXT)")
+    rows = [(9007199254740993, "ü\n\"x\"", 1.5, b"\x00\xff", "open"), (2, None, 1e21, None, "open"),
+            (3, "c", 0.1, b"", "closed"), (2, None, 1e21, None, "open")]
+    db.executemany("INSERT INTO orders VALUES (?,?,?,?,?)", rows)
+    db.commit()
+else:
+    found = db.execute("SELECT * FROM orders WHERE state = 'open'")
+    names = [column[0] for column in found.description]
+    plain = lambda value: {"blob": value.hex()} if isinstance(value, bytes) else value
+    rows = [{name: plain(value) for name, value in zip(names, row)} for row in found]
+    lines = sorted(json.dumps(row, sort_keys=True, separators=(",", ":")).encode() + b"\n" for row in rows)
+    print("sha256:" + hashlib.sha256(b"".join(lines)).hexdigest(), len(lines))
+"#;
+
+#[test]
+fn rows_are_what_another_reader_of_sqlite_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    run("python3", &["-c", ROWS, "make"], root);
+    let rows = [
+        "db-rowset",
+        "shop.db",
+        "--database",
+        "shop",
+        "--table",
+        "orders",
+        "--where",
+    ];
+    let found = state(&[&rows[..], &["state  =\n'open'"]].concat(), root);
+    let count = covered(&found, "row_count").and_then(Json::as_u64).unwrap();
+    let expect = run("python3", &["-c", ROWS, "read"], root);
+    assert_eq!(format!("{} {count}", digest(&found)), expect);
+    // Another way to write the predicate is the same query.
+    let other = state(&[&rows[..], &["state = 'open'"]].concat(), root);
+    assert_eq!(covered(&found, "query_hash"), covered(&other, "query_hash"));
+    let inside = state(&[&rows[..], &["state = 'open  '"]].concat(), root);
+    assert_ne!(
+        covered(&found, "query_hash"),
+        covered(&inside, "query_hash")
+    );
+}
+
+const VALUES: &str = r#"
+import hashlib, json
+kept = {"plan/a": [1, 2.5], "plan/b": None}
+text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+print("sha256:" + hashlib.sha256(text.encode()).hexdigest())
+"#;
+
+#[test]
+fn values_are_what_their_json_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let text = r#"{"plan/b": null, "scratch": true, "plan/a": [1, 2.50]}"#;
+    fs::write(root.join("notes.json"), text).unwrap();
+    let expect = run("python3", &["-c", VALUES], root);
+    let bag = ["memory-bag", "notes.json", "--namespace", "agent/notes"];
+    let selected = state(&[&bag[..], &["--key", "plan/*"]].concat(), root);
+    assert_eq!(digest(&selected), expect);
+    let keys = [
+        "--lifetime",
+        "mixed",
+        "--durable-key",
+        "plan/a",
+        "--durable-key",
+        "plan/b",
+    ];
+    let mixed = state(&[&bag[..], &keys].concat(), root);
+    assert_eq!(digest(&mixed), expect);
+    let text = String::from_utf8(mixed.to_jcs().unwrap()).unwrap();
+    let compare = ["evidence", "compare", &text, &text];
+    let answer = run(env!("CARGO_BIN_EXE_countersign"), &compare, root);
+    assert_eq!(
+        answer,
+        "comparable under an assumption, equal\n  best-effort, no version\n  durable subset only"
+    );
+}
+
+const PAGE: &str = r#"<!doctype html><html><head><title>x</title></head><body>
+<main id="m" class="b a"><h1>Order &amp; more</h1><!-- hidden --><p data-x="&quot;1&quot;">  two
+ words </p><br><ul><li>one</li>
+<li>two</li></ul></main></body></html>"#;
+
+const DOM: &str = r#"
+import hashlib, html.parser, html, re
+class Reader(html.parser.HTMLParser):
+    out, depth = "", 0
+    def handle_starttag(self, tag, attributes):
+        if self.depth or tag == "main":
+            self.depth += tag not in ("br",)
+            attributes = "".join(f' {n}="{html.escape(v)}"' for n, v in sorted(attributes))
+            self.out += f"<{tag}{attributes}>" + ("</br>" if tag == "br" else "")
+    def handle_endtag(self, tag):
+        if self.depth:
+            self.depth -= 1
+            self.out += f"</{tag}>"
+    def handle_data(self, data):
+        if self.depth and data.strip():
+            self.out += html.escape(re.sub(r"[ \t\n\f\r]+", " ", data), quote=True).replace("&#x27;", "'")
+reader = Reader(convert_charrefs=True)
+reader.feed(open("page.html").read())
+print("sha256:" + hashlib.sha256(reader.out.encode()).hexdigest())
+"#;
+
+#[test]
+fn a_page_is_what_another_reader_of_html_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::write(root.join("page.html"), PAGE).unwrap();
+    let page = [
+        "browser-dom",
+        "page.html",
+        "--origin",
+        "https://shop.example",
+        "--phase",
+        "stable-quiescent",
+        "--select",
+        "main",
+        "--route",
+    ];
+    let found = state(&[&page[..], &["/orders/{id}"]].concat(), root);
+    assert_eq!(digest(&found), run("python3", &["-c", DOM], root));
+    // Here `id` stands before `class`.
+    let as_is = state(
+        &[&page[..], &["/orders/{id}", "--attributes", "as-is"]].concat(),
+        root,
+    );
+    assert_ne!(digest(&as_is), digest(&found));
+    // What was normalised away is not part of the state.
+    let shuffled = PAGE.replace(r#"id="m" class="b a""#, r#"class="b a"   id="m""#);
+    fs::write(root.join("page.html"), shuffled).unwrap();
+    let again = state(&[&page[..], &["/orders/{id}"]].concat(), root);
+    assert_eq!(digest(&again), digest(&found));
+    // A route that names one thing is refused.
+    let refused = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["evidence", "state"])
+        .args(page)
+        .arg("/orders/12345")
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+}
