@@ -8,8 +8,8 @@ use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::{
-    action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp, policy,
-    session, tools, verify,
+    acs, action, approval, approver, canon, connect, demo, explain, keys, log, manifest, mcp,
+    policy, session, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -63,6 +63,9 @@ enum Command {
     /// Write, check and sign what an agent may use
     #[command(subcommand)]
     Manifest(manifest::Manifest),
+    /// Check Agent Control manifests, and ask what they decide
+    #[command(subcommand)]
+    Acs(acs::Acs),
     /// Run a command only if the policies, or people, allow it
     #[command(subcommand)]
     Action(action::Action),
@@ -94,6 +97,7 @@ impl Cli {
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),
+            Command::Acs(acs) => acs.run(format),
             Command::Action(action) => action.run(format),
             Command::Approval(approval) => approval.run(format),
             Command::Approver(approver) => approver.run(format),

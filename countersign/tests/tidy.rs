@@ -21,6 +21,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
+    ("acs", &["canon", "policy", "session"]),
+    ("callout", &["acs", "canon"]),
     ("vault", &["canon", "event"]),
     ("store", &["approval", "canon", "event", "vault"]),
     (
@@ -41,8 +43,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "approval", "canon", "display", "engine", "event", "mcp", "notify", "policy", "store",
-            "vault", "verify",
+            "acs", "approval", "callout", "canon", "display", "engine", "event", "mcp", "notify",
+            "policy", "store", "vault", "verify",
         ],
     ),
 ];

@@ -10,6 +10,7 @@ mod classification;
 pub mod facts;
 pub mod manifest;
 pub mod matcher;
+pub mod path;
 mod policies;
 pub mod rego;
 mod verdict;
