@@ -37,6 +37,7 @@
 mod annotate;
 mod approval;
 mod evaluation;
+mod gate;
 mod input;
 mod library;
 mod limits;
@@ -51,6 +52,7 @@ mod runtime;
 pub use annotate::{Annotate, AnnotationError, AnnotatorCall, NoAnnotators};
 pub use approval::{ApprovalRequest, Resolution, Resolve, ResolverError};
 pub use evaluation::{Evaluation, Identities};
+pub use gate::{ToolGate, host_snapshot};
 pub use input::Input;
 pub use limits::Limits;
 pub use manifest::{

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use countersign_canon::{Json, Object};
+use countersign_canon::{Digest, Json, Object};
 
 use crate::{Binding, Input, Limits, LoadError, Loader, Manifest, Point, Policy};
 
@@ -16,6 +16,11 @@ use crate::{Binding, Input, Limits, LoadError, Loader, Manifest, Point, Policy};
 pub trait Dispatch: Send + Sync {
     /// The policy's answer, which is not yet a verdict.
     fn dispatch(&self, call: &PolicyCall<'_>) -> Result<Json, DispatchError>;
+
+    /// Over everything that its answers depend on, as far as it is known.
+    fn digest(&self) -> Digest {
+        Digest::of(b"")
+    }
 }
 
 /// One question to a policy.
@@ -142,6 +147,10 @@ impl Policies {
 }
 
 impl Dispatch for Policies {
+    fn digest(&self) -> Digest {
+        self.combined()
+    }
+
     fn dispatch(&self, call: &PolicyCall<'_>) -> Result<Json, DispatchError> {
         let not_ready = || DispatchError::Failed("it was not made ready".to_owned());
         match call.policy {
@@ -171,6 +180,20 @@ impl Dispatch for Policies {
                 })
             }
         }
+    }
+}
+
+impl Policies {
+    /// Each with its length before it, so that nothing can move from one to the next.
+    fn combined(&self) -> Digest {
+        let rego = self.rego.iter();
+        let rego = rego.map(|(point, policy)| (point.as_str(), policy.digest()));
+        let cedar = self.cedar.iter();
+        let cedar = cedar.map(|(id, policy)| (id.as_str(), policy.digest()));
+        rego.chain(cedar).fold(Digest::of(b""), |all, (name, one)| {
+            let length = (name.len() as u64).to_be_bytes();
+            Digest::of_parts(&[all.as_bytes(), &length, name.as_bytes(), one.as_bytes()])
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use countersign_canon::{Json, Object};
+use countersign_canon::{Digest, Json, Object};
 use countersign_policy::path::Lost;
 use countersign_policy::{TargetError, Verdict, VerdictError};
 
@@ -53,6 +53,11 @@ impl Runtime {
     /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Over everything that answers for policies.
+    pub fn policy_digest(&self) -> Digest {
+        self.policies.digest()
     }
 
     /// Judges what happens at a point. Never fails: what goes wrong is a deny with a reserved reason.

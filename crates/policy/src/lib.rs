@@ -17,5 +17,5 @@ mod verdict;
 pub mod whatif;
 
 pub use classification::{Classification, Offered, SideEffecting};
-pub use policies::{LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
+pub use policies::{Beside, Called, LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -1,5 +1,7 @@
 //! The policies in force: the capability rules, and others beside them.
 
+use std::sync::Arc;
+
 use countersign_canon::{Digest, Json};
 
 use crate::capability::{Capability, Judgement};
@@ -7,14 +9,17 @@ use crate::facts::Facts;
 use crate::rego::{BundleError, Source, object, testing, to_value};
 use crate::{Decision, Verdict};
 
+mod beside;
 mod user;
 
+pub use beside::{Beside, Called};
 pub use user::{Mode, Opinion, UserPolicy};
 
 /// Everything that has a say about an action.
 pub struct Policies {
     capability: Capability,
     others: Vec<UserPolicy>,
+    beside: Vec<Arc<dyn Beside>>,
     digest: Digest,
     /// Whether everything is allowed, and what would have been said is recorded only.
     observing: bool,
@@ -63,6 +68,7 @@ impl Policies {
         Self {
             capability,
             others: Vec::new(),
+            beside: Vec::new(),
             digest,
             observing: false,
         }
@@ -98,6 +104,19 @@ impl Policies {
             policy.digest().as_bytes(),
         ]);
         self.others.push(policy);
+        self
+    }
+
+    /// Adds somebody else who has a say.
+    #[must_use = "gives the changed policies back"]
+    pub fn with_beside(mut self, beside: Arc<dyn Beside>) -> Self {
+        self.digest = Digest::of_parts(&[
+            self.digest.as_bytes(),
+            beside.name().as_bytes(),
+            b"\0beside",
+            beside.digest().as_bytes(),
+        ]);
+        self.beside.push(beside);
         self
     }
 
@@ -163,9 +182,10 @@ impl Policies {
         session: &dyn Fn() -> Json,
     ) -> (Judgement, Vec<Opinion>) {
         let mut judgement = self.capability.judge(facts);
-        if self.others.is_empty() {
+        if self.others.is_empty() && self.beside.is_empty() {
             return (judgement, Vec::new());
         }
+        let session = session();
         let input = object([
             (
                 "action",
@@ -175,13 +195,16 @@ impl Policies {
                 ]),
             ),
             ("facts", facts.to_value()),
-            ("session", to_value(&session())),
+            ("session", to_value(&session)),
         ]);
-        let opinions: Vec<Opinion> = self
-            .others
-            .iter()
-            .map(|policy| policy.opinion(&input))
-            .collect();
+        let called = Called {
+            tool: &facts.tool,
+            args,
+            session: &session,
+        };
+        let others = self.others.iter().map(|policy| policy.opinion(&input));
+        let beside = self.beside.iter().map(|other| other.opinion(&called));
+        let opinions: Vec<Opinion> = others.chain(beside).collect();
         for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
             let held = opinion.verdict.decision() == Decision::Escalate;
             judgement.irreversible |= held && self.capability.raises(facts);

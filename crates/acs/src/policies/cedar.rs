@@ -13,7 +13,7 @@ use std::path::Path;
 use cedar_policy::{
     Authorizer, Decision, Entities, Policy, PolicySet, Response, Schema, ValidationMode, Validator,
 };
-use countersign_canon::{Json, Object};
+use countersign_canon::{Digest, Json, Object};
 
 use super::{ActivationError, DispatchError};
 use crate::{CedarPolicy, Input, Loader};
@@ -25,6 +25,7 @@ pub(super) struct Cedar {
     entities: Entities,
     schema: Option<Schema>,
     mapping: Mapping,
+    digest: Digest,
 }
 
 impl Cedar {
@@ -56,9 +57,10 @@ impl Cedar {
             return Err(failed("templates are not supported".to_owned()));
         }
         advice::check(&policies).map_err(&failed)?;
-        let schema = match &policy.schema_path {
-            None => None,
-            Some(path) => Some(schema(&read(path)?, path).map_err(&failed)?),
+        let schema_text = policy.schema_path.as_deref().map(read).transpose()?;
+        let schema = match (&schema_text, &policy.schema_path) {
+            (Some(text), Some(path)) => Some(schema(text, path).map_err(&failed)?),
+            _ => None,
         };
         if let Some(schema) = &schema {
             let checked =
@@ -67,18 +69,29 @@ impl Cedar {
                 return Err(failed(error.to_string()));
             }
         }
-        let entities = match &policy.entities_path {
-            None => Entities::empty(),
-            Some(path) => Entities::from_json_str(&read(path)?, schema.as_ref())
+        let entity_text = policy.entities_path.as_deref().map(read).transpose()?;
+        let entities = match (&entity_text, &policy.entities_path) {
+            (Some(text), Some(path)) => Entities::from_json_str(text, schema.as_ref())
                 .map_err(|error| failed(format!("`{path}`: {}", described(&error))))?,
+            _ => Entities::empty(),
         };
+        let texts = [Some(text), schema_text, entity_text];
+        let digest = texts.iter().flatten().fold(Digest::of(b""), |all, text| {
+            Digest::of_parts(&[all.as_bytes(), Digest::of(text.as_bytes()).as_bytes()])
+        });
         let mapping = Mapping::read(policy.query.as_ref()).map_err(failed)?;
         Ok(Self {
             policies,
             entities,
             schema,
             mapping,
+            digest,
         })
+    }
+
+    /// Over the texts of policies, entities and schema. How the question is asked is in the manifest.
+    pub(super) fn digest(&self) -> Digest {
+        self.digest
     }
 
     pub(super) fn ask(&self, input: &Input<'_>) -> Result<Json, DispatchError> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use countersign_canon::{Hash, Json, Limits as TextLimits, Object};
+use countersign_canon::{Digest, Hash, Json, Limits as TextLimits, Object};
 use countersign_policy::manifest::yaml;
 use countersign_policy::rego::{Bundle, Source, from_value, to_value};
 use url::Url;
@@ -66,6 +66,10 @@ impl Rego {
         let bundle = Bundle::compile(&files.sources, data, entry)
             .map_err(|error| failed(error.to_string()))?;
         Ok(Self { bundle })
+    }
+
+    pub(super) fn digest(&self) -> Digest {
+        self.bundle.digest()
     }
 
     pub(super) fn ask(&self, input: &Input<'_>) -> Result<Json, DispatchError> {

@@ -219,15 +219,62 @@ fn an_approval_is_for_one_action_as_it_is_now() {
 
 #[test]
 fn nothing_that_is_read_panics() {
-    let texts = [
-        "",
-        "{",
-        "[]",
-        "a: &b",
-        "\u{0}",
-        "{\"agent_control_specification_version\":1}",
-    ];
-    for text in texts {
-        assert!(Manifest::read(text.as_bytes()).is_err(), "{text}");
+    let full = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../corpus/acs/more.json"
+    ));
+    let cases = json(&full.unwrap());
+    let mut state: u64 = 1;
+    let mut random = move |bound: usize| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % bound
+    };
+    let mut mutated = |text: &[u8]| {
+        let mut bytes = text.to_vec();
+        for _ in 0..1 + random(3) {
+            let at = random(bytes.len().max(1));
+            let new = b"{}[]:,\"\\-0a$.\n #&*!\xff\x00"[random(21)];
+            match random(3) {
+                0 if at < bytes.len() => drop(bytes.remove(at)),
+                1 if at < bytes.len() => bytes[at] = new,
+                _ => bytes.insert(at.min(bytes.len()), new),
+            }
+        }
+        bytes
+    };
+    let reserved: Vec<&str> = Reserved::ALL.iter().map(|one| one.as_str()).collect();
+    let mut valid = 0;
+    for case in cases.as_array().unwrap() {
+        let text = case.get("manifest_yaml").unwrap().as_str().unwrap();
+        for _ in 0..40 {
+            match Manifest::read(&mutated(text.as_bytes())) {
+                Ok(manifest) => {
+                    valid += 1;
+                    let again = Manifest::read(&manifest.source().to_sorted());
+                    assert_eq!(again.as_ref(), Ok(&manifest));
+                }
+                Err(error) => assert!(reserved.contains(&error.reserved().as_str())),
+            }
+        }
+        let Ok(known) = Manifest::read(text.as_bytes()) else {
+            continue;
+        };
+        let limits = countersign_canon::Limits::plan();
+        for _ in 0..40 {
+            let part = |name: &str| case.get(name).unwrap().to_sorted();
+            let read = |bytes: Vec<u8>| Json::admit(&bytes, &limits).unwrap_or(Json::Null);
+            let output = read(mutated(&part("policy_response")));
+            let snapshot = read(mutated(&part("snapshot")));
+            let runtime = Runtime::new(known.clone(), Says(output));
+            for point in Point::ALL {
+                let found = runtime.evaluate(point, &snapshot, Mode::Enforce);
+                let reason = found.verdict().reason().unwrap_or_default();
+                assert_eq!(found.identities().is_none(), reserved.contains(&reason));
+                assert!(found.identities().is_some() || found.transformed().is_none());
+            }
+        }
     }
+    assert!(valid > 100, "{valid}");
 }
