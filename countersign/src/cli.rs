@@ -9,7 +9,7 @@ use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::evidence::Exchange;
 use crate::command::{
-    action, approval, approver, backtest, canon, checkpoint, config, connect, demo, doctor,
+    acs, action, approval, approver, backtest, canon, checkpoint, config, connect, demo, doctor,
     evidence, explain, keys, lease, log, manifest, mcp, policy, prove, replay, serve, session,
     token, tools, verify,
 };
@@ -100,6 +100,9 @@ enum Command {
     /// Write, check and sign what an agent may use
     #[command(subcommand)]
     Manifest(manifest::Manifest),
+    /// Check Agent Control manifests, and ask what they decide
+    #[command(subcommand)]
+    Acs(acs::Acs),
     /// Run a command only if the policies, or people, allow it
     #[command(subcommand)]
     Action(action::Action),
@@ -155,6 +158,7 @@ impl Cli {
             Command::Keys(keys) => keys.run(format),
             Command::Policy(policy) => policy.run(format),
             Command::Manifest(manifest) => manifest.run(format),
+            Command::Acs(acs) => acs.run(format),
             Command::Action(action) => action.run(format),
             Command::Approval(approval) => approval.run(format),
             Command::Lease(lease) => lease.run(format),

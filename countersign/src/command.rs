@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub(crate) mod acs;
 pub(crate) mod action;
 pub(crate) mod approval;
 pub(crate) mod approver;

@@ -99,6 +99,9 @@ codes! {
     Publishers = "C0708", Invalid, "one publisher a line, as `countersign manifest sign` prints it: ed25519:<public key in hex> <name>";
     Exists = "C0709", Failed, "move the file away first, or choose another place; nothing was written";
     Demo = "C0710", Failed, "this should not happen; please report it with the output of `countersign demo --yes-demo`";
+    AgentControl = "C0721", Invalid, "mend what is named; `countersign acs validate FILE` lists every problem of a manifest and of its policies";
+    AgentControlPolicy = "C0722", Invalid, "mend the policy that is named; paths in a manifest lead from the folder of the manifest";
+    Point = "C0723", Invalid, "use one of the eight points of an agent's life";
     Approval = "C0801", Failed, "`countersign approval list --all` shows where each approval is";
     NoApproval = "C0802", Invalid, "`countersign approval list --all` shows the approvals; an id may be shortened as long as it is the only one that begins so";
     Unconfirmed = "C0803", Failed, "nothing was decided; look at it with `countersign approval show ID --full`, then approve with the code that it shows";

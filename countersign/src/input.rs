@@ -11,7 +11,11 @@ use crate::errors::{Code, Failure};
 /// A JSON argument: the text itself, `@FILE`, or `-` for standard input. Never holds more than the
 /// limit in memory.
 pub(crate) fn json_argument(argument: &str) -> Result<Json, Failure> {
-    let limits = Limits::event();
+    json_argument_within(argument, &Limits::event())
+}
+
+/// As [`json_argument`], with other limits.
+pub(crate) fn json_argument_within(argument: &str, limits: &Limits) -> Result<Json, Failure> {
     let bytes = match argument.strip_prefix('@') {
         Some(path) => {
             let file = File::open(path).map_err(|error| unreadable(path, &error))?;
@@ -19,9 +23,9 @@ pub(crate) fn json_argument(argument: &str) -> Result<Json, Failure> {
         }
         None if argument == "-" => read_bounded(io::stdin().lock(), limits.max_bytes)
             .map_err(|error| bounded("standard input", error))?,
-        None => return Ok(Json::admit(argument.as_bytes(), &limits)?),
+        None => return Ok(Json::admit(argument.as_bytes(), limits)?),
     };
-    Ok(Json::admit(&bytes, &limits)?)
+    Ok(Json::admit(&bytes, limits)?)
 }
 
 /// A stream of lines: a file, or `-` for standard input.

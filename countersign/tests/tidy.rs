@@ -23,6 +23,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("session", &["canon", "event"]),
     ("approval", &["canon", "event"]),
     ("policy", &["canon", "event", "session"]),
+    ("acs", &["canon", "policy", "session"]),
+    ("callout", &["acs", "canon"]),
     ("vault", &["canon", "event"]),
     ("store", &["approval", "canon", "event", "tlog", "vault"]),
     (
@@ -60,8 +62,9 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "countersign",
         &[
-            "api", "approval", "canon", "display", "engine", "event", "evidence", "mcp", "notify",
-            "pack", "policy", "redact", "replay", "store", "tlog", "vault", "verify", "web",
+            "acs", "api", "approval", "callout", "canon", "display", "engine", "event", "evidence",
+            "mcp", "notify", "pack", "policy", "redact", "replay", "store", "tlog", "vault",
+            "verify", "web",
         ],
     ),
 ];

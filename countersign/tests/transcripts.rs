@@ -124,12 +124,20 @@ impl Step {
     }
 
     fn blessed(&self, seen: &[String]) -> String {
-        // A line that was written with a gap keeps it wherever it still fits.
+        // A line that was written with a gap keeps it wherever it still fits; a line that is all gap
+        // would fit everywhere.
         let written = |line: &String| {
-            let fits = |pattern: &&String| matches_line(pattern, line);
+            let fits = |pattern: &&String| *pattern != "[..]" && matches_line(pattern, line);
             self.expected.iter().find(fits).unwrap_or(line).clone()
         };
-        let lines: String = seen.iter().map(|line| written(line) + "\n").collect();
+        let lines: String = match matches(&self.expected, seen) {
+            true => self
+                .expected
+                .iter()
+                .map(|line| format!("{line}\n"))
+                .collect(),
+            false => seen.iter().map(|line| written(line) + "\n").collect(),
+        };
         format!("{}{lines}", self.source)
     }
 }

@@ -7,7 +7,7 @@ pub use object::{Members, Object};
 use crate::error::Error;
 use crate::number::Number;
 use crate::read::{self, Limits};
-use crate::{jcs, sorted_ascii};
+use crate::{jcs, sorted, sorted_ascii};
 
 /// A JSON value without ambiguity: keys are unique, numbers are exact integers or finite doubles,
 /// strings are Unicode.
@@ -55,6 +55,19 @@ impl Json {
     /// ASCII only, exact integers, doubles as CPython prints them.
     pub fn to_sorted_ascii(&self) -> Vec<u8> {
         sorted_ascii::text(self)
+    }
+
+    /// The canonical text of policy inputs: keys sorted by code point, no white space, text as it is,
+    /// exact integers, and doubles that stay doubles (`1.0` is not `1`).
+    pub fn to_sorted(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_sorted(&mut out);
+        out
+    }
+
+    /// Appends the canonical text of policy inputs.
+    pub fn write_sorted(&self, out: &mut Vec<u8>) {
+        sorted::write(self, out);
     }
 
     /// An object from its members; of two members with one key the later one stays.

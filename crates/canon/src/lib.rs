@@ -3,8 +3,9 @@
 //! Everything that is hashed, decided or displayed starts as a [`Json`]: a value read by
 //! [`Json::admit`], which refuses what two readers could understand differently (duplicate keys,
 //! numbers that a double cannot hold, lone surrogates, trailing data) and names the place by a JSON
-//! pointer. From there two canonical forms exist: RFC 8785 ([`Json::to_jcs`], used for events) and
-//! the sorted ASCII form of plans and audit entries ([`Json::to_sorted_ascii`]). [`jcs::Cursor`]
+//! pointer. From there three canonical forms exist: RFC 8785 ([`Json::to_jcs`], used for events), the
+//! sorted ASCII form of plans and audit entries ([`Json::to_sorted_ascii`]), and the sorted form of
+//! what policies are asked about ([`Json::to_sorted`]). [`jcs::Cursor`]
 //! reads text that must already be canonical without building a value, [`scan::Scan`] any strict text.
 //!
 //! ```
@@ -34,6 +35,7 @@ mod pointer;
 mod quoted;
 mod read;
 pub mod scan;
+mod sorted;
 mod sorted_ascii;
 mod string;
 

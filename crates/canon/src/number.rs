@@ -119,6 +119,23 @@ impl Number {
     }
 }
 
+impl Number {
+    /// Appends the number as it was understood: integers in full, doubles always with a point or an
+    /// exponent.
+    pub(crate) fn write_plain(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            Form::Int(value) => push(out, value),
+            Form::Big(text) => out.extend_from_slice(text.as_bytes()),
+            Form::Double(value) => {
+                if value.is_sign_negative() {
+                    out.push(b'-');
+                }
+                Decimal::of_double(*value).write_plain(out);
+            }
+        }
+    }
+}
+
 /// Appends the text of RFC 8785 for a finite double.
 pub(crate) fn write_es6_double(value: f64, out: &mut Vec<u8>) {
     if value < 0.0 {

@@ -37,8 +37,10 @@ pub use model::{
     Approval, Arguments, Budgets, Exec, Fs, Integrity, Loops, Net, OnTaint, Permissions, Sandbox,
     Schema, SideEffect, Tool,
 };
+pub use named::Named;
 pub use near::nearest;
-pub use pointer::{Pointer, PointerError};
+pub use pointer::{Pointer, PointerError, segment};
+pub use section::Section;
 
 use countersign_canon::{Digest, Json, Limits};
 

@@ -10,14 +10,17 @@ use crate::manifest::Manifest;
 use crate::rego::{BundleError, Source, object, testing, to_value};
 use crate::{Decision, Verdict};
 
+mod beside;
 mod user;
 
+pub use beside::{Beside, Called};
 pub use user::{Mode, Opinion, UserPolicy};
 
 /// Everything that has a say about an action.
 pub struct Policies {
     capability: Capability,
     others: Vec<Arc<UserPolicy>>,
+    beside: Vec<Arc<dyn Beside>>,
     digest: Digest,
     /// Whether everything is allowed, and what would have been said is recorded only.
     observing: bool,
@@ -66,6 +69,7 @@ impl Policies {
         Self {
             capability,
             others: Vec::new(),
+            beside: Vec::new(),
             digest,
             observing: false,
         }
@@ -114,10 +118,26 @@ impl Policies {
         for policy in &self.others {
             policies = policies.joined_by(Arc::clone(policy));
         }
+        for beside in &self.beside {
+            policies = policies.with_beside(Arc::clone(beside));
+        }
         Ok(match self.observing {
             true => policies.observing(),
             false => policies,
         })
+    }
+
+    /// Adds somebody else who has a say.
+    #[must_use = "gives the changed policies back"]
+    pub fn with_beside(mut self, beside: Arc<dyn Beside>) -> Self {
+        self.digest = Digest::of_parts(&[
+            self.digest.as_bytes(),
+            beside.name().as_bytes(),
+            b"\0beside",
+            beside.digest().as_bytes(),
+        ]);
+        self.beside.push(beside);
+        self
     }
 
     /// The same policies, all of them in the shadow: every action is allowed, and what they would have
@@ -182,9 +202,10 @@ impl Policies {
         session: &dyn Fn() -> Json,
     ) -> (Judgement, Vec<Opinion>) {
         let mut judgement = self.capability.judge(facts);
-        if self.others.is_empty() {
+        if self.others.is_empty() && self.beside.is_empty() {
             return (judgement, Vec::new());
         }
+        let session = session();
         let input = object([
             (
                 "action",
@@ -194,13 +215,16 @@ impl Policies {
                 ]),
             ),
             ("facts", facts.to_value()),
-            ("session", to_value(&session())),
+            ("session", to_value(&session)),
         ]);
-        let opinions: Vec<Opinion> = self
-            .others
-            .iter()
-            .map(|policy| policy.opinion(&input))
-            .collect();
+        let called = Called {
+            tool: &facts.tool,
+            args,
+            session: &session,
+        };
+        let others = self.others.iter().map(|policy| policy.opinion(&input));
+        let beside = self.beside.iter().map(|other| other.opinion(&called));
+        let opinions: Vec<Opinion> = others.chain(beside).collect();
         for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
             let held = opinion.verdict.decision() == Decision::Escalate;
             judgement.irreversible |= held && self.capability.raises(facts);

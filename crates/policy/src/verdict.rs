@@ -151,13 +151,14 @@ impl Verdict {
             text(members, "decision")?.ok_or_else(|| invalid("`decision` is missing"))?;
         let decision = Decision::parse(&decision)
             .ok_or_else(|| invalid(&format!("`{decision}` is not a decision")))?;
+        // In this order: an answer with several faults has the reason of the first.
         Ok(Self {
             decision,
             reason: reason(members)?,
             message: text(members, "message")?,
+            result_labels: labels(members)?,
             transform: transform(decision, members)?,
             evidence: evidence(members)?,
-            result_labels: labels(members)?,
         })
     }
 
@@ -271,13 +272,13 @@ fn read_transform(value: &Json) -> Result<Transform, VerdictError> {
         .get("path")
         .and_then(Json::as_str)
         .ok_or_else(|| invalid("`transform.path` must be a string"))?;
-    let new = value
-        .get("value")
-        .ok_or_else(|| invalid("`transform.value` is missing"))?;
     let path = path.parse::<TargetPath>().map_err(|error| match error {
         TargetError::OtherRoot => VerdictError::TargetForbidden(path.to_owned()),
         error => invalid(&format!("`transform.path`: {error}")),
     })?;
+    let new = value
+        .get("value")
+        .ok_or_else(|| invalid("`transform.value` is missing"))?;
     Ok(Transform {
         path,
         value: new.clone(),

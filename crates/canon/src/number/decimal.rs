@@ -90,6 +90,24 @@ impl Decimal {
         }
     }
 
+    /// Appends the text that `serde_json` writes: as CPython's, but small numbers are written out a
+    /// little longer and exponents are not padded.
+    pub(super) fn write_plain(&self, out: &mut Vec<u8>) {
+        match self.point {
+            _ if self.digits.is_empty() => out.extend_from_slice(b"0.0"),
+            -4..=16 => {
+                self.write_positional(out);
+                if self.is_whole() {
+                    out.extend_from_slice(b".0");
+                }
+            }
+            _ => {
+                self.write_mantissa(out);
+                out.extend_from_slice(format!("{:+}", self.point - 1).as_bytes());
+            }
+        }
+    }
+
     fn is_whole(&self) -> bool {
         self.point >= self.digits.len() as i64
     }

@@ -38,7 +38,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(pointer: String, message: String) -> Self {
+    /// A problem at the place of a JSON pointer.
+    pub fn new(pointer: String, message: String) -> Self {
         Self { pointer, message }
     }
 

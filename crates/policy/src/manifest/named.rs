@@ -3,9 +3,11 @@
 use super::model::{Approval, OnTaint, Schema, SideEffect};
 
 /// The names of a type's values, in manifests and in messages.
-pub(super) trait Named: Copy + PartialEq + 'static {
+pub trait Named: Copy + PartialEq + 'static {
+    /// Every name with its value.
     const NAMES: &'static [(&'static str, Self)];
 
+    /// The value of a name.
     fn from_name(name: &str) -> Option<Self> {
         let mut names = Self::NAMES.iter();
         names
@@ -13,6 +15,7 @@ pub(super) trait Named: Copy + PartialEq + 'static {
             .map(|(_, value)| *value)
     }
 
+    /// The name of a value, if it has one.
     fn name(self) -> Option<&'static str> {
         let mut names = Self::NAMES.iter();
         names

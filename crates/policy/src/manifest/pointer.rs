@@ -83,7 +83,7 @@ pub enum PointerError {
 }
 
 /// One reference token with its slash.
-pub(super) fn segment(token: &str) -> String {
+pub fn segment(token: &str) -> String {
     format!("/{}", token.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -12,7 +12,7 @@ use super::quoted::Quoted;
 
 /// An object being read. Faults go to the list that all sections of a document share; reading goes
 /// on after a fault, so that all of them are found.
-pub(super) struct Section<'j, 'p> {
+pub struct Section<'j, 'p> {
     members: Option<&'j Object>,
     pointer: String,
     problems: &'p mut Vec<Problem>,
@@ -20,7 +20,7 @@ pub(super) struct Section<'j, 'p> {
 
 impl<'j, 'p> Section<'j, 'p> {
     /// The whole document.
-    pub(super) fn root(source: &'j Json, problems: &'p mut Vec<Problem>) -> Self {
+    pub fn root(source: &'j Json, problems: &'p mut Vec<Problem>) -> Self {
         let mut section = Self {
             members: source.as_object(),
             pointer: String::new(),
@@ -33,12 +33,12 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// Whether there is anything to read from.
-    pub(super) fn is_object(&self) -> bool {
+    pub fn is_object(&self) -> bool {
         self.members.is_some()
     }
 
     /// An object inside this one; empty if it is absent or no object.
-    pub(super) fn section(&mut self, name: &str) -> Section<'j, '_> {
+    pub fn section(&mut self, name: &str) -> Section<'j, '_> {
         let members = match self.value(name) {
             Some(Json::Object(members)) => Some(members),
             Some(other) => {
@@ -55,7 +55,8 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// Notes every field that is not in the list.
-    pub(super) fn only(mut self, known: &[&'static str]) -> Self {
+    #[must_use = "gives the section back"]
+    pub fn only(mut self, known: &[&'static str]) -> Self {
         let names = self.names();
         for name in names.filter(|name| !known.contains(name)) {
             let message = match nearest(name, known) {
@@ -68,16 +69,17 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// The names of all fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'j str> + use<'j> {
+    pub fn names(&self) -> impl Iterator<Item = &'j str> + use<'j> {
         self.members.into_iter().flatten().map(|(name, _)| name)
     }
 
-    pub(super) fn value(&self, name: &str) -> Option<&'j Json> {
+    /// The value of a field.
+    pub fn value(&self, name: &str) -> Option<&'j Json> {
         self.members?.get(name)
     }
 
     /// A text that has to be there and to say something.
-    pub(super) fn required_text(&mut self, name: &str) -> String {
+    pub fn required_text(&mut self, name: &str) -> String {
         match self.value(name) {
             None => self.note(&segment(name), "missing"),
             Some(_) => return self.text(name).unwrap_or_default().to_owned(),
@@ -86,12 +88,13 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// A text that says something, if it is there.
-    pub(super) fn text(&mut self, name: &str) -> Option<&'j str> {
+    pub fn text(&mut self, name: &str) -> Option<&'j str> {
         let value = self.value(name)?;
         self.check_text(&segment(name), value)
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+    /// A boolean, if it is there.
+    pub fn flag(&mut self, name: &str) -> Option<bool> {
         let value = self.value(name)?;
         if value.as_bool().is_none() {
             self.note_type(&segment(name), "a boolean", value);
@@ -99,7 +102,8 @@ impl<'j, 'p> Section<'j, 'p> {
         value.as_bool()
     }
 
-    pub(super) fn count(&mut self, name: &str) -> Option<u64> {
+    /// A count, if it is there.
+    pub fn count(&mut self, name: &str) -> Option<u64> {
         let value = self.value(name)?;
         if value.as_u64().is_none() {
             self.note_type(&segment(name), "a non-negative integer", value);
@@ -108,7 +112,7 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// A list of texts, each turned into what it stands for.
-    pub(super) fn each<T, E: Display>(
+    pub fn each<T, E: Display>(
         &mut self,
         name: &str,
         read: impl Fn(&'j str) -> Result<T, E>,
@@ -127,7 +131,7 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// A text, or a list of texts.
-    pub(super) fn one_or_each<T, E: Display>(
+    pub fn one_or_each<T, E: Display>(
         &mut self,
         name: &str,
         read: impl Fn(&'j str) -> Result<T, E>,
@@ -142,7 +146,7 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// A text, turned into what it stands for.
-    pub(super) fn parsed<T, E: Display>(
+    pub fn parsed<T, E: Display>(
         &mut self,
         name: &str,
         read: impl Fn(&'j str) -> Result<T, E>,
@@ -168,7 +172,7 @@ impl<'j, 'p> Section<'j, 'p> {
     }
 
     /// One of a few names.
-    pub(super) fn choice<T: Named>(&mut self, name: &str) -> Option<T> {
+    pub fn choice<T: Named>(&mut self, name: &str) -> Option<T> {
         self.parsed(name, |text| {
             T::from_name(text).ok_or_else(|| {
                 let known: Vec<&str> = T::NAMES.iter().map(|(name, _)| *name).collect();
@@ -179,7 +183,7 @@ impl<'j, 'p> Section<'j, 'p> {
 
     /// Notes a fault at a place below this section. A text made to be wrong is not worth more than
     /// so many of them.
-    pub(super) fn note(&mut self, at: &str, message: impl Display) {
+    pub fn note(&mut self, at: &str, message: impl Display) {
         if self.problems.len() < MOST_PROBLEMS {
             let pointer = format!("{}{at}", self.pointer);
             let problem = Problem::new(pointer, message.to_string());
