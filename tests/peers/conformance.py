@@ -9,7 +9,7 @@ import sys
 
 from places import FIXTURE, HERE, MCP, MODES, PYTHON, environment, module, proxied, scratch, started
 
-REVISIONS = ["2025-11-25", "2026-07-28"]
+REVISIONS = os.environ.get("COUNTERSIGN_REVISIONS", "2025-11-25 2026-07-28").split()
 
 
 def suite(arguments, folder):
