@@ -56,3 +56,9 @@ test_incomparable_labels_clear_neither_other if {
 	not labels.cleared("hr", ["hr", "legal"]) with data.labels.below as extended
 	labels.cleared("board", ["hr", "legal", "public"]) with data.labels.below as extended
 }
+
+test_what_nobody_says_is_nothing if {
+	labels.sources == [] with input as {}
+	labels.added == [] with input as {}
+	labels.clearance == "" with input as {}
+}
