@@ -35,8 +35,10 @@
 //!
 //! Proofs cannot be made by hand:
 //!
-//! ```compile_fail
-//! let verified = countersign_approval::Verified { ..todo!() };
+//! ```compile_fail,E0451
+//! # fn forged(verified: countersign_approval::Verified) {
+//! let forged = countersign_approval::Verified { ..verified };
+//! # }
 //! ```
 //!
 //! The right to one use cannot be copied:

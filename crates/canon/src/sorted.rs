@@ -2,40 +2,65 @@
 
 use crate::jcs::write_string;
 use crate::json::{Json, Object};
+use crate::number::Number;
+
+/// How a form spells numbers and strings. What stands around them is the same in every sorted form.
+pub(crate) trait Spelling {
+    fn number(number: &Number, out: &mut Vec<u8>);
+    fn string(text: &str, out: &mut Vec<u8>);
+}
+
+/// How `serde_json` spells them.
+struct Plain;
+
+impl Spelling for Plain {
+    fn number(number: &Number, out: &mut Vec<u8>) {
+        number.write_plain(out);
+    }
+
+    fn string(text: &str, out: &mut Vec<u8>) {
+        write_string(text, out);
+    }
+}
 
 /// Appends the text of a value.
 pub(crate) fn write(value: &Json, out: &mut Vec<u8>) {
+    write_as::<Plain>(value, out);
+}
+
+/// Appends the text of a value in this spelling.
+pub(crate) fn write_as<S: Spelling>(value: &Json, out: &mut Vec<u8>) {
     match value {
         Json::Null => out.extend_from_slice(b"null"),
         Json::Bool(true) => out.extend_from_slice(b"true"),
         Json::Bool(false) => out.extend_from_slice(b"false"),
-        Json::Number(number) => number.write_plain(out),
-        Json::String(text) => write_string(text, out),
-        Json::Array(elements) => write_array(elements, out),
-        Json::Object(object) => write_object(object, out),
+        Json::Number(number) => S::number(number, out),
+        Json::String(text) => S::string(text, out),
+        Json::Array(elements) => write_array::<S>(elements, out),
+        Json::Object(object) => write_object::<S>(object, out),
     }
 }
 
-fn write_array(elements: &[Json], out: &mut Vec<u8>) {
+fn write_array<S: Spelling>(elements: &[Json], out: &mut Vec<u8>) {
     out.push(b'[');
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write(element, out);
+        write_as::<S>(element, out);
     }
     out.push(b']');
 }
 
-fn write_object(object: &Object, out: &mut Vec<u8>) {
+fn write_object<S: Spelling>(object: &Object, out: &mut Vec<u8>) {
     out.push(b'{');
     for (index, (key, value)) in object.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_string(key, out);
+        S::string(key, out);
         out.push(b':');
-        write(value, out);
+        write_as::<S>(value, out);
     }
     out.push(b'}');
 }

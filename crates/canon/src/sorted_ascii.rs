@@ -1,50 +1,29 @@
 //! The sorted ASCII form: what CPython's `json.dumps` writes with sorted keys, compact separators
 //! and ASCII escapes.
 
-use crate::json::{Json, Object};
+use crate::json::Json;
+use crate::number::Number;
+use crate::sorted::{self, Spelling};
 use crate::string::push_unicode_escape;
+
+/// How CPython spells numbers and strings.
+struct Python;
+
+impl Spelling for Python {
+    fn number(number: &Number, out: &mut Vec<u8>) {
+        number.write_python(out);
+    }
+
+    fn string(text: &str, out: &mut Vec<u8>) {
+        write_string(text, out);
+    }
+}
 
 /// The text of a value.
 pub(crate) fn text(value: &Json) -> Vec<u8> {
     let mut out = Vec::new();
-    write(value, &mut out);
+    sorted::write_as::<Python>(value, &mut out);
     out
-}
-
-fn write(value: &Json, out: &mut Vec<u8>) {
-    match value {
-        Json::Null => out.extend_from_slice(b"null"),
-        Json::Bool(true) => out.extend_from_slice(b"true"),
-        Json::Bool(false) => out.extend_from_slice(b"false"),
-        Json::Number(number) => number.write_python(out),
-        Json::String(text) => write_string(text, out),
-        Json::Array(elements) => write_array(elements, out),
-        Json::Object(object) => write_object(object, out),
-    }
-}
-
-fn write_array(elements: &[Json], out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (index, element) in elements.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(element, out);
-    }
-    out.push(b']');
-}
-
-fn write_object(object: &Object, out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (index, (key, value)) in object.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_string(key, out);
-        out.push(b':');
-        write(value, out);
-    }
-    out.push(b'}');
 }
 
 fn write_string(text: &str, out: &mut Vec<u8>) {

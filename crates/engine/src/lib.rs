@@ -5,9 +5,10 @@
 //! is moved, never copied, and names the digest of the exact bytes that it allows:
 //!
 //! ```compile_fail,E0451
-//! # use countersign_engine::Permit;
-//! // A permit cannot be made by hand.
-//! let forged = Permit { digest: todo!(), call_id: String::new() };
+//! # fn forged(permit: countersign_engine::Permit) {
+//! // A permit cannot be made by hand, also not from parts of another.
+//! let forged = countersign_engine::Permit { call_id: String::new(), ..permit };
+//! # }
 //! ```
 //!
 //! ```compile_fail,E0599
