@@ -13,6 +13,7 @@ mod loss;
 mod peers;
 mod pending;
 mod server;
+mod task;
 mod time;
 
 use std::collections::VecDeque;
@@ -49,6 +50,8 @@ pub struct Session {
     /// Our questions to the client's human that have no answer, with the calls that they are about.
     questions: Vec<(Id, Id)>,
     questions_asked: u64,
+    /// Held calls that the client asks about.
+    tasks: task::Tasks,
     began: Instant,
 }
 
@@ -131,6 +134,7 @@ impl Session {
             client: ask::Abilities::default(),
             questions: Vec::new(),
             questions_asked: 0,
+            tasks: task::Tasks::default(),
             began: Instant::now(),
         }
     }
@@ -157,6 +161,11 @@ impl Session {
 
     /// What came of a job.
     pub fn done(&mut self, done: Done, now: Instant) -> Vec<Effect> {
+        let effects = self.done_plainly(done, now);
+        self.as_tasks(effects)
+    }
+
+    fn done_plainly(&mut self, done: Done, now: Instant) -> Vec<Effect> {
         match done {
             Done::Begun(id, begun) => {
                 let closed = self.close_question(&id);
@@ -176,7 +185,7 @@ impl Session {
             Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
                 self.asked.remove(&id);
-                Vec::new()
+                self.task_dropped(&id).into_iter().collect()
             }
             Done::Deliver(delivery) => deliver(delivery),
             Done::Unrecorded(Waits::Client(id), refused) => {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use countersign_canon::{Json, Limits};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Method as Verb, Response, StatusCode};
@@ -107,6 +108,9 @@ impl Exchange {
 
     /// Sends something to the server and gives the client its response.
     pub(super) async fn forward(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
+        if self.method == Some(Method::TasksGet) {
+            self.headers_of_call(&bytes);
+        }
         if let Err(mismatch) = self.mirror(&bytes) {
             let refused = header_mismatch(&mismatch);
             let answer = self.lose("header_mismatch", refused.clone()).await;
@@ -267,8 +271,12 @@ impl Exchange {
 
     /// Whether the server should be heard out although the client is gone: before 2026-07-28 a
     /// connection that is lost cancels nothing, and the log is to know how a call ended.
+    ///
+    /// A task goes on whoever asks about it.
     pub(super) fn goes_on_alone(&self) -> bool {
-        self.is_legacy() && self.method == Some(Method::ToolsCall)
+        let carries = |id: &Id| self.link.session().carries_task(id);
+        (self.is_legacy() && self.method == Some(Method::ToolsCall))
+            || self.id.as_ref().is_some_and(carries)
     }
 
     /// Whether the peers speak a revision in which a stream is not bound to its connection.
@@ -326,6 +334,21 @@ impl Exchange {
             headers: headers::of_ours(&self.headers, &bytes),
         };
         tokio::spawn(beside.send(bytes));
+    }
+
+    /// A question about a task that carries the call itself has the headers of that call.
+    fn headers_of_call(&mut self, bytes: &[u8]) {
+        let frame = Frame::read(bytes.to_vec(), &FrameLimits::default()).ok();
+        let Some((tool, args)) = frame.as_ref().and_then(call) else {
+            return;
+        };
+        let session = self.link.session();
+        let definition = session.shelf().definition(&tool).cloned();
+        drop(session);
+        mirror::name_call(&tool, &mut self.headers);
+        if let Some(definition) = definition {
+            mirror::repeat_arguments(&definition, &args, &mut self.headers);
+        }
     }
 
     /// Headers that repeat single arguments: compared with what the client sent, and made anew where
@@ -401,7 +424,7 @@ fn error_code(message: &[u8]) -> Option<i64> {
 }
 
 /// The tool and the arguments of a call.
-fn call(frame: &Frame) -> Option<(String, countersign_canon::Json)> {
+fn call(frame: &Frame) -> Option<(String, Json)> {
     let Kind::Request {
         method: Method::ToolsCall,
         params,
@@ -411,8 +434,10 @@ fn call(frame: &Frame) -> Option<(String, countersign_canon::Json)> {
         return None;
     };
     let tool = frame.text(params.name)?.into_owned();
-    let args = frame.part(params.arguments?);
-    let args = countersign_canon::Json::admit(args, &countersign_canon::Limits::event()).ok()?;
+    let args = match params.arguments {
+        None => Json::object::<String>([]),
+        Some(args) => Json::admit(frame.part(args), &Limits::event()).ok()?,
+    };
     Some((tool, args))
 }
 

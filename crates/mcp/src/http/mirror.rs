@@ -75,6 +75,27 @@ pub(super) fn rewrite_arguments(definition: &Definition, args: &Json, headers: &
     }
 }
 
+/// The headers of a call, in the place of those of the request that carries it.
+pub(super) fn name_call(tool: &str, headers: &mut HeaderMap) {
+    if headers.remove(&METHOD).is_some() {
+        headers.insert(METHOD, HeaderValue::from_static(Method::ToolsCall.as_str()));
+    }
+    if headers.remove(&NAME).is_some()
+        && let Some(name) = encode(tool)
+    {
+        headers.insert(NAME, name);
+    }
+}
+
+/// Adds the headers that repeat single arguments.
+pub(super) fn repeat_arguments(definition: &Definition, args: &Json, headers: &mut HeaderMap) {
+    for (header, value) in arguments(definition, args) {
+        if let Some(value) = value.and_then(|value| encode(&value)) {
+            headers.insert(header, value);
+        }
+    }
+}
+
 /// Whether a request repeats single arguments in headers.
 pub(super) fn has_arguments(headers: &HeaderMap) -> bool {
     headers

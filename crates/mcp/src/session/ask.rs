@@ -23,6 +23,7 @@ use super::{Effect, Session};
 pub(super) struct Abilities {
     form: bool,
     url: bool,
+    tasks: bool,
 }
 
 /// How a held call is held.
@@ -34,6 +35,8 @@ pub(super) enum Form {
     Question,
     /// It is answered with a question, and comes back with the answer.
     Round,
+    /// It is answered with a handle, under which the client asks.
+    Task,
 }
 
 /// A state that came back, and the frame without it.
@@ -49,10 +52,12 @@ impl Abilities {
         let elicitation = frame.member(capabilities, "elicitation");
         let form = frame.member(elicitation, "form").is_some();
         let url = frame.member(elicitation, "url").is_some();
+        let extensions = frame.member(capabilities, "extensions");
         Self {
             // Before there were two kinds, forms were the only one.
             form: form || (elicitation.is_some() && !url),
             url,
+            tasks: frame.member(extensions, TASKS).is_some(),
         }
     }
 }
@@ -72,6 +77,7 @@ impl Session {
             .iter()
             .any(|key| call.frame.member(params.whole, key).is_some());
         match self.era {
+            Some(era) if !can_ask && !era.handshake && abilities.tasks => Form::Task,
             _ if !can_ask => Form::Open,
             Some(era) if era.server_requests => Form::Question,
             Some(_) if self.settings.seal.is_some() && !has_state => Form::Round,
@@ -293,5 +299,7 @@ fn context(tool: &str, args: &Json) -> Vec<u8> {
 
 /// Under which name our question stands among those of a server.
 const KEY: &str = "countersign";
+/// What a client says that knows tasks.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// How long a state can come back. The approval itself may end sooner.
 const STATE_LIFE: Duration = Duration::from_secs(3600);

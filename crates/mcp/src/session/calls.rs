@@ -124,7 +124,14 @@ impl Session {
         };
         if !wanted {
             self.asked.remove(&id);
-            return vec![settle(running, failed("cancelled"), Delivery::default())];
+            let then = match self.carries_task(&id) {
+                // Whoever asks about a task waits for an answer, whatever became of the call.
+                true => {
+                    self.to_client(&id, &Refused::denied("CANCELLED", "the call was cancelled"))
+                }
+                false => Delivery::default(),
+            };
+            return vec![settle(running, failed("cancelled"), then)];
         }
         if self.server_gone {
             self.asked.remove(&id);
@@ -143,6 +150,10 @@ impl Session {
     /// The client no longer wants something.
     pub(super) fn client_cancels(&mut self, frame: Frame) -> Vec<Effect> {
         let id = frame.cancelled();
+        if id.as_ref().is_some_and(|id| self.carries_task(id)) {
+            // Who stops asking about a task does not stop the task.
+            return Vec::new();
+        }
         match id.as_ref().and_then(|id| self.asked.get_mut(id)) {
             Some(Asked::Call(CallState::Deciding { cancelled })) => {
                 cancelled.store(true, Ordering::Release);

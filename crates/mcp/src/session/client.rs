@@ -125,6 +125,9 @@ impl Session {
             let capabilities = frame.member(params.whole, "capabilities");
             self.client = Abilities::read(&frame, capabilities);
         }
+        if let Some(effects) = self.about_task(&frame, &id, method, &params, now) {
+            return effects;
+        }
         let asked = match method.from_client() {
             Route::Call => return self.call(frame, id, params, now),
             Route::List => Asked::List {

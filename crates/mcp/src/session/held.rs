@@ -21,6 +21,10 @@ impl Session {
         refused: Refused,
         now: Instant,
     ) -> Vec<Effect> {
+        let call = match self.task_waits(call) {
+            Ok(effects) => return effects,
+            Err(call) => *call,
+        };
         let id = call.id.clone();
         let wanted = !call.cancelled.load(Ordering::Acquire) && !self.server_gone;
         let form = match self.is_held(&id) || !wanted {
@@ -33,9 +37,19 @@ impl Session {
             self.asked.remove(&id);
             return vec![round];
         }
+        let call = match form {
+            Form::Task => match self.make_task(call, approval, now) {
+                Ok(handle) => {
+                    self.asked.remove(&id);
+                    return vec![handle];
+                }
+                Err(call) => *call,
+            },
+            _ => call,
+        };
         let question = match form {
             Form::Question => self.question(&call, &refused),
-            Form::Open | Form::Round => None,
+            Form::Open | Form::Round | Form::Task => None,
         };
         let held = match self.asked.remove(&id).filter(|_| wanted) {
             Some(Asked::Call(CallState::Held(before))) => Held {

@@ -60,7 +60,10 @@ impl Session {
                 effects.extend(self.release());
                 effects
             }
-            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => vec![self.instead(id, instead)],
+            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => {
+                self.forget_question(id);
+                vec![self.instead(id, instead)]
+            }
         }
     }
 

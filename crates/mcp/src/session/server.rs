@@ -52,7 +52,7 @@ impl Session {
         // Calls that wait for the list are among those that are answered here.
         self.list.forget_all();
         self.questions.clear();
-        let mut effects = Vec::new();
+        let mut effects = self.withdraw_tasks();
         for (id, asked) in self.asked.drain() {
             match asked {
                 Asked::Call(CallState::Running { running, .. }) => {

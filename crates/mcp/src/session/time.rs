@@ -35,8 +35,9 @@ impl Session {
 
     /// The connection is over: calls without an answer are settled as such.
     pub fn end(&mut self) -> Vec<Effect> {
+        let tasks = self.withdraw_tasks();
         let all = self.asked.drain().into_iter();
-        all.filter_map(|(_, asked)| match asked {
+        let calls = all.filter_map(|(_, asked)| match asked {
             Asked::Call(CallState::Running { running, .. }) => Some(settle(
                 running,
                 failed("connection_closed"),
@@ -44,8 +45,8 @@ impl Session {
             )),
             Asked::Call(CallState::Held(held)) => Some(Effect::job(Job::Withdraw(held.approval))),
             _ => None,
-        })
-        .collect()
+        });
+        calls.chain(tasks).collect()
     }
 
     fn time_out(&mut self, id: &Id) -> Vec<Effect> {
