@@ -129,11 +129,20 @@ impl Engine {
                 is_error: false, ..
             } => State::Executed,
             Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
+            Outcome::Open { .. } | Outcome::Lost { .. } => State::Unknown,
         };
         let step = self.step(running.permit.grounds.as_deref(), State::Started, ended)?;
         let scope = running.permit.scope.clone();
         let (event_type, payload) = running.into_event(outcome, now);
         self.settle_event(&scope, event_type, payload, step)
+    }
+
+    /// What a permit allows will not be begun: an approval that was used for it has not run.
+    pub fn abandon(&self, permit: Permit) -> Result<(), Refusal> {
+        match permit.grounds.as_deref() {
+            Some(Grounds::Approval(used)) => Ok(self.not_started(used.id)?),
+            _ => Ok(()),
+        }
     }
 
     /// The step of the approval that goes with an event of its action.

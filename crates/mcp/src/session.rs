@@ -43,6 +43,7 @@ pub struct Session {
     /// Requests whose answer nobody waits for any more.
     late: VecDeque<Id>,
     server_gone: bool,
+    client_gone: bool,
     complaints: usize,
     peers: peers::Peers,
     /// What the client can do, where it said so when the peers met.
@@ -129,6 +130,7 @@ impl Session {
             era: None,
             late: VecDeque::new(),
             server_gone: false,
+            client_gone: false,
             complaints: 0,
             peers: peers::Peers::default(),
             client: ask::Abilities::default(),

@@ -610,3 +610,124 @@ fn leaving_takes_the_requests_of_tasks_back() {
     assert_eq!(scene.approvals(), vec![State::Cancelled]);
     scene.verify();
 }
+
+#[test]
+fn a_tool_that_changes_while_its_call_is_held_does_not_run_as_approved() {
+    for announced in [true, false] {
+        let mut scene = scene();
+        scene.call("1", "deploy", "{}");
+        scene.tools = scene::TOOLS.replace(
+            r#"{"name":"deploy"}"#,
+            r#"{"name":"deploy","description":"now with mail"}"#,
+        );
+        if announced {
+            scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        } else {
+            scene.list();
+        }
+        scene.decide(Decision::Approved);
+        let got = scene.pass(LOOK);
+        let refused = got.last().expect("an answer");
+        assert_eq!(error(refused).1, "TOOL_CHANGED", "{got:?}");
+        assert_eq!(
+            (scene.effects, scene.approvals()),
+            (0, vec![State::Cancelled])
+        );
+        scene.verify();
+    }
+}
+
+#[test]
+fn what_stands_beside_the_arguments_is_bound_too() {
+    let mut scene = scene();
+    let deploy = |id: u32, amount: u32| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{{}},"inputResponses":{{"amount":{amount}}}}}}}"#
+        )
+    };
+    scene.send(deploy(1, 1));
+    // The client was told to come back, and somebody has approved since.
+    scene.pass(Duration::from_secs(300));
+    scene.decide(Decision::Approved);
+    // Another amount is another call, which nobody has approved.
+    assert!(scene.send(deploy(2, 1_000_000)).is_empty());
+    assert_eq!(scene.effects, 0);
+    let got = scene.send(deploy(3, 1));
+    assert!(got[0].contains("result"), "{got:?}");
+    assert!(scene.server.last().unwrap().contains(r#""amount":1}"#));
+    assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+#[test]
+fn a_client_that_closes_its_end_takes_its_requests_back_also_those_that_come_later() {
+    let mut scene = scene();
+    scene.call("1", "deploy", "{}");
+    scene.hold_jobs = true;
+    scene.call("2", "deploy", r#"{"n":2}"#);
+    let effects = scene.session.client_closed();
+    scene.apply(effects);
+    scene.hold_jobs = false;
+    scene.run_jobs();
+    assert_eq!(scene.approvals(), [State::Cancelled, State::Cancelled]);
+    let told: Vec<_> = scene
+        .client
+        .iter()
+        .filter(|one| one.contains("APPROVAL_WITHDRAWN"))
+        .collect();
+    assert_eq!(told.len(), 2, "{:?}", scene.client);
+    assert_eq!(scene.effects, 0);
+    scene.verify();
+}
+
+#[test]
+fn what_was_sent_and_not_answered_is_unknown_and_not_failed() {
+    for answer in [
+        None,
+        Some(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]},"result":{}}"#.to_owned()),
+        Some(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":"{}"}}}}"#, "x".repeat(3000))),
+        Some(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t"}}"#.to_owned()),
+        Some(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#.to_owned()),
+    ] {
+        let mut scene = scene();
+        scene.call("1", "deploy", "{}");
+        scene.answers = false;
+        scene.decide(Decision::Approved);
+        scene.pass(LOOK);
+        match &answer {
+            Some(answer) => drop(scene.serve(answer)),
+            None => {
+                let effects = scene.session.server_closed();
+                scene.apply(effects);
+            }
+        }
+        assert_eq!(scene.approvals(), [State::Unknown], "{answer:?}");
+        scene.verify();
+    }
+}
+
+#[test]
+fn a_task_ends_with_its_server_and_old_tasks_take_their_requests_back() {
+    let mut scene = modern_scene(1);
+    let handle = deploy_as_task(&mut scene, 1);
+    scene.hold_jobs = true;
+    about_task(&mut scene, 2, "get", &handle);
+    let effects = scene.session.server_closed();
+    scene.apply(effects);
+    scene.hold_jobs = false;
+    scene.run_jobs();
+    let answered = scene
+        .client
+        .iter()
+        .filter(|one| json(one).get("id").is_some_and(|id| id.as_u64() == Some(2)));
+    assert_eq!(answered.count(), 1, "{:?}", scene.client);
+    assert_eq!(scene.approvals(), [State::Cancelled]);
+    scene.verify();
+
+    let mut scene = modern_scene(1);
+    deploy_as_task(&mut scene, 1);
+    scene.pass(Duration::from_secs(3601));
+    deploy_as_task(&mut scene, 2);
+    assert_eq!(scene.approvals(), [State::Pending, State::Cancelled]);
+    scene.verify();
+}

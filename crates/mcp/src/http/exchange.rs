@@ -19,6 +19,7 @@ use super::early::Ear;
 use super::link::{Came, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
+use super::request::is_utf8;
 use super::upstream::Upstream;
 use super::{headers, mirror};
 
@@ -108,8 +109,11 @@ impl Exchange {
 
     /// Sends something to the server and gives the client its response.
     pub(super) async fn forward(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
-        if self.method == Some(Method::TasksGet) {
-            self.headers_of_call(&bytes);
+        if matches!(
+            self.method,
+            Some(Method::TasksGet | Method::TasksUpdate | Method::TasksCancel)
+        ) {
+            self.headers_about_task(&bytes);
         }
         if let Err(mismatch) = self.mirror(&bytes) {
             let refused = header_mismatch(&mismatch);
@@ -179,11 +183,15 @@ impl Exchange {
         if let Err(refused) = self.meet(&response).await {
             return self.fail(refused, waiting).await;
         }
-        let content = response.headers().get(CONTENT_TYPE);
-        let content = content
+        let whole = response.headers().get(CONTENT_TYPE);
+        let whole = whole
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        let content = content.split(';').next().unwrap_or_default().trim();
+        let content = whole.split(';').next().unwrap_or_default().trim();
+        if response.status().is_success() && !is_utf8(whole, content) {
+            // SECURITY: a client may read another alphabet, in which the same bytes say something else.
+            return self.fail(UNREADABLE, waiting).await;
+        }
         let coding = response.headers().get(CONTENT_ENCODING);
         if coding.is_some_and(|coding| coding != "identity") {
             // FAIL-CLOSED: what cannot be read is not passed on.
@@ -336,10 +344,18 @@ impl Exchange {
         tokio::spawn(beside.send(bytes));
     }
 
-    /// A question about a task that carries the call itself has the headers of that call.
-    fn headers_of_call(&mut self, bytes: &[u8]) {
-        let frame = Frame::read(bytes.to_vec(), &FrameLimits::default()).ok();
-        let Some((tool, args)) = frame.as_ref().and_then(call) else {
+    /// A question about a task that carries the call itself has the headers of that call, and one that
+    /// asks under the server's own handle names that one.
+    fn headers_about_task(&mut self, bytes: &[u8]) {
+        let Ok(frame) = Frame::read(bytes.to_vec(), &FrameLimits::default()) else {
+            return;
+        };
+        let Some((tool, args)) = call(&frame) else {
+            if let Kind::Request { params, .. } = frame.kind()
+                && let Some(handle) = frame.text(params.task_id)
+            {
+                mirror::name(&handle, &mut self.headers);
+            }
             return;
         };
         let session = self.link.session();

@@ -39,12 +39,19 @@ pub(super) enum Form {
     Task,
 }
 
-/// A state that came back, and the frame without it.
+/// What came back with a call.
 pub(super) struct Back {
-    pub(super) approval: ApprovalId,
-    pub(super) frame: Frame,
+    state: String,
+    /// What the client's human answered.
+    answers: Vec<u8>,
     /// The client's human does not want the call any more.
     declined: bool,
+}
+
+impl Back {
+    pub(super) fn is_declined(&self) -> bool {
+        self.declined
+    }
 }
 
 impl Abilities {
@@ -183,15 +190,15 @@ impl Session {
             _ => false,
         };
         if declined {
-            effects.extend(self.take_back(call));
+            effects.extend(self.take_back(call, &taken_back()));
         }
         effects
     }
 
-    fn take_back(&mut self, id: &Id) -> Vec<Effect> {
+    pub(super) fn take_back(&mut self, id: &Id, why: &Refused) -> Vec<Effect> {
         let mut effects = self.withdraw(id);
         if !effects.is_empty() {
-            effects.push(Effect::ToCaller(id.clone(), self.answer(id, &taken_back())));
+            effects.push(Effect::ToCaller(id.clone(), self.answer(id, why)));
         }
         effects
     }
@@ -212,43 +219,46 @@ impl Session {
         Seal::claims(&state).then(|| state.into_owned())
     }
 
-    /// Opens the state that came back with a call, and takes it out of the frame.
-    pub(super) fn open_state(
+    /// The frame without what is ours in it, and what that was.
+    pub(super) fn come_back(
         &self,
         frame: &Frame,
         params: &Params,
-        state: &str,
+        state: String,
+    ) -> Option<(Frame, Back)> {
+        let answers = frame.member(params.whole, "inputResponses");
+        let back = Back {
+            state,
+            declined: is_declined(frame, frame.member(answers, KEY)),
+            answers: answers
+                .map_or_else(|| b"null".to_vec(), |answers| frame.part(answers).to_vec()),
+        };
+        let bytes = splice::without(frame, &["requestState", "inputResponses"])?;
+        Some((Frame::read(bytes, &self.settings.limits).ok()?, back))
+    }
+
+    /// The approval that a state was made for, if it was made for this call.
+    pub(super) fn open_state(
+        &self,
+        back: &Back,
         (tool, args): (&str, &Json),
         now: Instant,
-    ) -> Option<Back> {
+    ) -> Option<ApprovalId> {
         let seal = self.settings.seal.as_ref()?;
-        let text = seal.open(state, &context(tool, args))?;
+        let text = seal.open(&back.state, &context(tool, args))?;
         let (approval, until) = text.split_once(' ')?;
         let until = Duration::from_secs(until.parse().ok()?);
-        let answers = frame.member(params.whole, "inputResponses");
-        let declined = is_declined(frame, frame.member(answers, KEY));
-        let bytes = splice::without(frame, &["requestState", "inputResponses"])?;
-        let back = Back {
-            approval: approval.parse().ok()?,
-            frame: Frame::read(bytes, &self.settings.limits).ok()?,
-            declined,
-        };
-        (now.saturating_duration_since(self.began) <= until).then_some(back)
+        let approval = approval.parse().ok()?;
+        (now.saturating_duration_since(self.began) <= until).then_some(approval)
     }
 
     /// The client's human does not want the call that came back.
-    pub(super) fn declined(&self, id: &Id, frame: &Frame, back: &Back) -> Option<Vec<Effect>> {
-        let Kind::Request { params, .. } = frame.kind() else {
-            return None;
-        };
-        let answers = frame.member(params.whole, "inputResponses");
-        back.declined.then(|| {
-            vec![
-                heard(answers.map_or(b"null", |answers| frame.part(answers))),
-                Effect::job(Job::Withdraw(back.approval)),
-                Effect::ToCaller(id.clone(), self.answer(id, &taken_back())),
-            ]
-        })
+    pub(super) fn declined(&self, id: &Id, back: &Back, approval: ApprovalId) -> Vec<Effect> {
+        vec![
+            heard(&back.answers),
+            Effect::job(Job::Withdraw(approval)),
+            Effect::ToCaller(id.clone(), self.answer(id, &taken_back())),
+        ]
     }
 
     /// A state that does not open.

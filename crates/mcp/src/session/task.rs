@@ -62,8 +62,8 @@ impl Session {
         call: Call,
         approval: ApprovalId,
         now: Instant,
-    ) -> Result<Effect, Box<Call>> {
-        self.tasks.forget_old(now);
+    ) -> Result<Vec<Effect>, Box<Call>> {
+        let mut effects = self.forget_old_tasks(now);
         let text = format!("{approval} {}", call.id);
         let seal = self.settings.seal.as_ref();
         let handle = seal.and_then(|seal| seal.close(&text, CONTEXT));
@@ -82,7 +82,8 @@ impl Session {
         };
         let answer = task.tell(&id, &handle, "task", WAITS);
         self.tasks.all.insert(handle, task);
-        Ok(Effect::ToCaller(id, answer))
+        effects.push(Effect::ToCaller(id, answer));
+        Ok(effects)
     }
 
     /// The client asks about a task of ours; `None` if it is not one that we have made.
@@ -102,10 +103,23 @@ impl Session {
         if !Seal::claims(&handle) {
             return None;
         }
-        self.tasks.forget_old(now);
         let handle = handle.into_owned();
+        let mut effects = self.forget_old_tasks(now);
+        effects.extend(self.about_known(frame, id, method, params, handle, now));
+        Some(effects)
+    }
+
+    fn about_known(
+        &mut self,
+        frame: &Frame,
+        id: &Id,
+        method: Method,
+        params: &Params,
+        handle: String,
+        now: Instant,
+    ) -> Vec<Effect> {
         let Some(task) = self.tasks.all.get_mut(&handle) else {
-            return Some(vec![self.no_task(id)]);
+            return vec![self.no_task(id)];
         };
         if let Stand::Theirs(theirs) = &task.stand {
             let theirs = Json::from(theirs.as_str()).to_sorted_ascii();
@@ -113,21 +127,21 @@ impl Session {
                 .task_id
                 .and_then(|span| splice::replace(frame.bytes(), span, &[&theirs]));
             let asked = asked.and_then(|bytes| Frame::read(bytes, &self.settings.limits).ok());
-            return Some(match asked {
+            return match asked {
                 Some(asked) => self.ask_server(asked, id, method, handle),
                 None => vec![self.no_task(id)],
-            });
+            };
         }
-        Some(match method {
-            Method::TasksGet => self.get_task(id, handle),
+        match method {
+            Method::TasksGet => self.get_task(id, handle, now),
             Method::TasksCancel => self.cancel_task(id, &handle),
             // Nothing is asked of the client in a task of ours, so nothing is answered.
             Method::TasksUpdate => vec![acknowledge(id)],
             _ => vec![self.no_task(id)],
-        })
+        }
     }
 
-    fn get_task(&mut self, id: &Id, handle: String) -> Vec<Effect> {
+    fn get_task(&mut self, id: &Id, handle: String, now: Instant) -> Vec<Effect> {
         let Some(task) = self.tasks.all.get_mut(&handle) else {
             return Vec::new();
         };
@@ -151,7 +165,7 @@ impl Session {
         self.tasks.about.insert(id.clone(), handle);
         let deciding = CallState::Deciding { cancelled };
         self.asked.insert(id.clone(), Asked::Call(deciding));
-        vec![Effect::job(Job::Look(Box::new(call), approval))]
+        self.look_again(call, approval, now)
     }
 
     /// Nobody has decided about the call of a task yet.
@@ -160,19 +174,21 @@ impl Session {
             return Err(Box::new(call));
         };
         let id = call.id.clone();
-        let still_asked = self.asked.remove(&id).is_some();
         let Some(task) = self.tasks.all.get_mut(&handle) else {
-            return Ok(vec![]);
+            // The server is gone, and every task with it.
+            return Err(Box::new(call));
         };
         if task.cancelled.load(Ordering::Acquire) {
             task.end(CANCELLED.to_vec());
             let answer = task.tell(&id, &handle, "complete", CANCELLED);
             let withdraw = Effect::job(Job::Withdraw(task.approval));
+            self.asked.remove(&id);
             return Ok(vec![withdraw, Effect::ToCaller(id, answer)]);
         }
         task.stand = Stand::Waits(Box::new(call));
         let answer = task.tell(&id, &handle, "complete", WAITS);
-        let told = still_asked.then_some(Effect::ToCaller(id, answer));
+        let is_asked = self.asked.remove(&id).is_some();
+        let told = is_asked.then_some(Effect::ToCaller(id, answer));
         Ok(told.into_iter().collect())
     }
 
@@ -284,21 +300,24 @@ impl Session {
         self.tasks.about.contains_key(id)
     }
 
+    /// Tasks that were made too long ago; what waits there is taken back.
+    fn forget_old_tasks(&mut self, now: Instant) -> Vec<Effect> {
+        let is_old = |task: &Task| {
+            let age = now.saturating_duration_since(task.made);
+            age > LIFE && !matches!(task.stand, Stand::Carried(_))
+        };
+        let old = self.tasks.all.extract_if(|_, task| is_old(task));
+        old.filter(|(_, task)| matches!(task.stand, Stand::Waits(_)))
+            .map(|(_, task)| Effect::job(Job::Withdraw(task.approval)))
+            .collect()
+    }
+
     /// What still waits for a human when the session ends is taken back.
     pub(super) fn withdraw_tasks(&mut self) -> Vec<Effect> {
         let all = std::mem::take(&mut self.tasks.all).into_values();
         all.filter(|task| matches!(task.stand, Stand::Waits(_)))
             .map(|task| Effect::job(Job::Withdraw(task.approval)))
             .collect()
-    }
-}
-
-impl Tasks {
-    fn forget_old(&mut self, now: Instant) {
-        self.all.retain(|_, task| {
-            now.saturating_duration_since(task.made) <= LIFE
-                || matches!(task.stand, Stand::Carried(_))
-        });
     }
 }
 
