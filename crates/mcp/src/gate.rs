@@ -4,6 +4,7 @@
 //! as it likes.
 
 mod hold;
+mod read;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
 use crate::reply::Refused;
-use crate::{beside, splice};
+use crate::{Method, beside, splice};
 
 /// Where a session's decisions and events go.
 pub struct Gate {
@@ -50,6 +51,8 @@ pub enum Job {
         /// What to deliver then.
         then: Delivery,
     },
+    /// Judge whether something may be fetched.
+    Read(Box<Read>),
     /// Record events, then deliver.
     Record {
         /// The events.
@@ -57,6 +60,17 @@ pub enum Job {
         /// What to deliver then.
         then: Delivery,
     },
+}
+
+/// Something that a client wants to fetch by a method of its own.
+pub struct Read {
+    pub(crate) id: Id,
+    pub(crate) method: Method,
+    /// What it names.
+    pub(crate) args: Json,
+    pub(crate) frame: Frame,
+    /// Set when the client no longer wants it.
+    pub(crate) cancelled: Arc<AtomicBool>,
 }
 
 /// A call on its way to a decision.
@@ -109,6 +123,10 @@ pub enum Done {
     Refused(Id, Refused),
     /// A human has not decided yet. The refusal is for a client that waits no longer.
     Held(Box<Call>, ApprovalId, Refused),
+    /// It may be fetched.
+    MayRead(Box<Read>),
+    /// It may not be fetched.
+    NotRead(Id, Refused),
     /// There is nothing to do.
     Nothing,
     /// The client no longer wanted the call; nothing was begun.
@@ -151,6 +169,7 @@ impl Gate {
                 outcome,
                 then,
             } => deliver(self.engine.settle_soon(running, outcome), then),
+            Job::Read(read) => self.read(read),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }
     }

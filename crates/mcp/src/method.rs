@@ -61,6 +61,12 @@ macro_rules! methods {
     };
 }
 
+impl Method {
+    /// Methods that fetch something which is named by whoever asks. Policies judge them as calls of a
+    /// tool that has the name of the method.
+    pub const READS: [Self; 2] = [Self::ResourcesRead, Self::PromptsGet];
+}
+
 /// What becomes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {

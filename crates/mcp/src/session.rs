@@ -184,6 +184,15 @@ impl Session {
                     .collect()
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
+            Done::MayRead(read) => self.may_read(*read),
+            Done::NotRead(id, refused) => {
+                let waits = self.asked.remove(&id);
+                let error = refused.to_error(Some(&id));
+                waits
+                    .map(|_| Effect::ToCaller(id, error))
+                    .into_iter()
+                    .collect()
+            }
             Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
                 self.asked.remove(&id);

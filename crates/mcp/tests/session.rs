@@ -492,3 +492,27 @@ else := {"decision":"allow","reason":"OK"}
     assert_eq!(without, plain[0]);
     scene.verify();
 }
+
+#[test]
+fn what_is_fetched_is_judged_like_a_call() {
+    let mut scene = Scene::new();
+    scene.list();
+    scene.without_reads();
+    let before = scene.server.len();
+    for (id, method, params) in [
+        (1, "resources/read", r#"{"uri":"file:///etc/shadow"}"#),
+        (2, "prompts/get", r#"{"name":"p"}"#),
+    ] {
+        let got = scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ));
+        assert_eq!(error(&got[0]), (-32000, "PERMISSION_UNDECLARED".to_owned()));
+    }
+    assert_eq!(scene.server.len(), before, "it was asked for");
+    let denied = scene
+        .types()
+        .into_iter()
+        .filter(|it| *it == EventType::ToolCallDenied);
+    assert_eq!(denied.count(), 2);
+    scene.verify();
+}

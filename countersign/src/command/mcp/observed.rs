@@ -1,6 +1,7 @@
 //! What decides where there is no manifest: what people have accepted.
 
 use countersign_canon::Json;
+use countersign_mcp::Method;
 use countersign_mcp::tools::Shelf;
 use countersign_policy::manifest::Manifest;
 
@@ -23,6 +24,10 @@ pub(super) fn manifest(shelf: &Shelf) -> Result<Manifest, Failure> {
         ]);
         (definition.name().to_owned(), tool)
     });
+    // What is read by a method of its own is declared like a tool.
+    let unknown = || Json::object([("side_effect", Json::from("unknown"))]);
+    let reads = Method::READS.map(|method| (method.as_str().to_owned(), unknown()));
+    let tools = reads.into_iter().chain(tools);
     let off = |name: &'static str| (name, Json::from(0u64));
     let most = |name: &'static str, most: u64| (name, Json::from(most));
     let manifest = Json::object([

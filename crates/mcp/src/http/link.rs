@@ -362,13 +362,14 @@ fn owner(job: &Job) -> Option<Id> {
 fn decided(job: &Job) -> Option<Id> {
     match job {
         Job::Decide(call) | Job::Look(call, _) => Some(call.id.clone()),
+        Job::Read(read) => Some(read.id.clone()),
         Job::Settle { .. } | Job::Record { .. } | Job::Withdraw(_) => None,
     }
 }
 
 fn waits(job: &Job) -> Waits {
     match job {
-        Job::Decide(_) | Job::Look(..) | Job::Withdraw(_) => Waits::Nobody,
+        Job::Decide(_) | Job::Look(..) | Job::Read(_) | Job::Withdraw(_) => Waits::Nobody,
         Job::Settle { then, .. } | Job::Record { then, .. } => {
             let Delivery { waits, .. } = then;
             waits.clone()

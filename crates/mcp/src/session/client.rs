@@ -1,18 +1,21 @@
 //! What comes from the client.
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
-use crate::gate::{Delivery, Waits};
+use crate::gate::{Delivery, Read, Waits};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
 use crate::record;
-use crate::reply::{INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
+use crate::reply::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::ask::Abilities;
 use super::pending::{Asked, CallState, NoPlace, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
+use countersign_canon::{Json, Limits};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 impl Session {
@@ -155,6 +158,9 @@ impl Session {
             Route::List => Asked::List {
                 first: frame.member(params.whole, "cursor").is_none(),
             },
+            Route::Read if Method::READS.contains(&method) => {
+                return vec![self.ask_to_read(frame, id, method, &params)];
+            }
             Route::Read => Asked::Read(read_key(&frame, method, &params)),
             Route::Open => Asked::Open,
             Route::Pass => Asked::Plain,
@@ -171,6 +177,65 @@ impl Session {
         }
         self.asked.insert(id, asked);
         vec![self.pass(frame)]
+    }
+
+    /// What the client wants to fetch is judged first.
+    fn ask_to_read(&mut self, frame: Frame, id: Id, method: Method, params: &Params) -> Effect {
+        let named = params
+            .whole
+            .map(|whole| Json::admit(frame.part(whole), &Limits::event()));
+        let args = match named {
+            None => Json::object::<String>([]),
+            Some(Ok(Json::Object(mut named))) => {
+                named.remove("_meta");
+                Json::Object(named)
+            }
+            // FAIL-CLOSED: what cannot be judged is not fetched.
+            Some(_) => {
+                let refused = Refused::denied("ARGUMENTS_INVALID", "refused: not strict JSON")
+                    .with_code(INVALID_PARAMS);
+                let then = Delivery {
+                    to_client: Some(refused.to_error(Some(&id))),
+                    ..Delivery::default()
+                };
+                let message = format!("{method} {id}");
+                return self.complain("client_read_refused", message, then);
+            }
+        };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let deciding = CallState::Deciding {
+            cancelled: Arc::clone(&cancelled),
+        };
+        self.asked.insert(id.clone(), Asked::Call(deciding));
+        Effect::job(Job::Read(Box::new(Read {
+            id,
+            method,
+            args,
+            frame,
+            cancelled,
+        })))
+    }
+
+    /// What the client wants to fetch may be fetched.
+    pub(super) fn may_read(&mut self, read: Read) -> Vec<Effect> {
+        let Some(Asked::Call(CallState::Deciding { cancelled })) = self.asked.remove(&read.id)
+        else {
+            return Vec::new();
+        };
+        if cancelled.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        if self.server_gone {
+            let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
+            let error = refused.to_error(Some(&read.id));
+            return vec![Effect::ToCaller(read.id, error)];
+        }
+        let key = match read.frame.kind() {
+            Kind::Request { params, .. } => read_key(&read.frame, read.method, params),
+            _ => read.method.to_string(),
+        };
+        self.asked.insert(read.id, Asked::Read(key));
+        vec![self.pass(read.frame)]
     }
 
     fn client_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {

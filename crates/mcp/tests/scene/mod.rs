@@ -55,6 +55,8 @@ pub fn manifest() -> String {
         r#"{{"schema":"countersign/manifest/v1","permissions":{{
     "tools":{{"read":{{"side_effect":"read","server":"toy","definition":"{digest}"}},
              "write":{{"side_effect":"mutate-local"}},
+             "resources/read":{{"side_effect":"read"}},
+             "prompts/get":{{"side_effect":"read"}},
              "deploy":{{"side_effect":"mutate-external","approval":"required"}}}},
     "budgets":{{"max_tool_calls":10000,"max_steps":10000,"max_wall_time_ms":10000000,"timeout_ms":1000,"max_output_bytes":2000}}}}}}"#
     )
@@ -209,6 +211,16 @@ impl Scene {
         self.serve(format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
         ));
+    }
+
+    /// From now on the manifest declares nothing that is fetched by a method of its own.
+    pub fn without_reads(&self) {
+        let manifest = manifest()
+            .replace(r#""resources/read":{"side_effect":"read"},"#, "")
+            .replace(r#""prompts/get":{"side_effect":"read"},"#, "");
+        let manifest = Manifest::partial(&json(&manifest)).unwrap();
+        self.engine
+            .replace_policies(Policies::new(Capability::new(Some(manifest)).unwrap()));
     }
 
     pub fn list(&mut self) {
