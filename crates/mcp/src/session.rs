@@ -116,6 +116,8 @@ pub enum Effect {
     Keep(Book),
     /// The server has listed all its tools.
     Listed,
+    /// Find this session again for whoever brings this, also on another connection.
+    Remember(String),
 }
 
 impl Session {

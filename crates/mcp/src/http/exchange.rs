@@ -263,6 +263,9 @@ impl Exchange {
 
     fn sort_all(&self, came: Came) -> (Option<Outbound>, Vec<Vec<u8>>) {
         let mut main = None;
+        for handle in came.handles {
+            self.lobby.remember(handle, &self.link);
+        }
         for outbound in came.to_server {
             let is_main = match outbound.carries() {
                 Carries::Request(id) => Some(id) == self.id.as_ref(),

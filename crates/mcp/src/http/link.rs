@@ -79,6 +79,8 @@ struct Waiting {
 pub(super) struct Came {
     pub(super) to_client: Vec<Vec<u8>>,
     pub(super) to_server: Vec<Outbound>,
+    /// Under which the session is to be found again.
+    pub(super) handles: Vec<String>,
 }
 
 /// Where jobs for a request arrive that somebody else has caused.
@@ -150,6 +152,7 @@ impl Link {
                     ));
                 }
                 Effect::ToServer(outbound) => came.to_server.push(outbound),
+                Effect::Remember(handle) => came.handles.push(handle),
                 Effect::Job(job) => {
                     let Some(job) = self.hand_over(job, mine) else {
                         continue;

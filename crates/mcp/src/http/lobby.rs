@@ -23,6 +23,8 @@ pub(super) struct Lobby {
     threads: Threads,
     census: Census,
     sessions: Mutex<HashMap<String, Known>>,
+    /// Sessions without a name, by what they have given out and want back.
+    handles: Mutex<HashMap<String, Known>>,
 }
 
 struct Known {
@@ -60,6 +62,7 @@ impl Lobby {
             threads,
             census,
             sessions: Mutex::default(),
+            handles: Mutex::default(),
         })
     }
 
@@ -72,6 +75,28 @@ impl Lobby {
         let known = sessions.get_mut(name).ok_or(NoSession::Unknown)?;
         known.used = Instant::now();
         Ok(Some(Arc::clone(&known.link)))
+    }
+
+    /// Whoever brings this back is to find this session.
+    ///
+    /// SECURITY: it is sealed, so nobody can guess it, and it opens nothing but what it was made for.
+    pub(super) fn remember(&self, handle: String, link: &Arc<Link>) {
+        let known = Known {
+            link: Arc::clone(link),
+            used: Instant::now(),
+        };
+        let mut handles = self.handles();
+        if handles.len() < self.limits.max_sessions {
+            handles.insert(handle, known);
+        }
+    }
+
+    /// The session that has given this out.
+    pub(super) fn that_gave(&self, handle: &str) -> Option<Arc<Link>> {
+        let mut handles = self.handles();
+        let known = handles.get_mut(handle)?;
+        known.used = Instant::now();
+        Some(Arc::clone(&known.link))
     }
 
     /// A new session.
@@ -151,7 +176,8 @@ impl Lobby {
     /// Lets go of all sessions.
     pub(super) fn close(&self) {
         let sessions = std::mem::take(&mut *self.sessions());
-        drop(sessions);
+        let handles = std::mem::take(&mut *self.handles());
+        drop((sessions, handles));
     }
 
     /// Lets go of sessions that nobody has used for long, and looks at the clock for the others.
@@ -162,7 +188,9 @@ impl Lobby {
             let alone = Arc::strong_count(&known.link) == 1;
             alone && now.duration_since(known.used) > self.limits.idle_time
         };
+        let is_old = |known: &Known| now.duration_since(known.used) > self.limits.idle_time;
         let (mut idle, mut late) = (Vec::new(), Vec::new());
+        idle.extend(self.handles().extract_if(|_, known| is_old(known)));
         {
             let mut sessions = self.sessions();
             idle.extend(sessions.extract_if(|_, known| is_idle(known)));
@@ -173,6 +201,10 @@ impl Lobby {
         for link in late {
             link.tick(None).await;
         }
+    }
+
+    fn handles(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Known>> {

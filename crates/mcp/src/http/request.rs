@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::frame::{Frame, FrameError, Id, Kind, Span};
 use crate::reply::Refused;
-use crate::{Era, FrameLimits, Method};
+use crate::{Era, FrameLimits, Method, Session};
 
 use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
@@ -193,6 +193,11 @@ impl Connection {
         if message.method == Some(Method::Initialize) {
             let link = lobby.open(self.about(headers, Some(message))).await?;
             self.keep(lobby, &link);
+            return Ok(link);
+        }
+        if let Some(handle) = Session::brings_back(&message.frame)
+            && let Some(link) = lobby.that_gave(&handle)
+        {
             return Ok(link);
         }
         self.nameless(lobby, headers, Some(message)).await

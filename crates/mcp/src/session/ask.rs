@@ -123,7 +123,7 @@ impl Session {
         approval: ApprovalId,
         refused: &Refused,
         now: Instant,
-    ) -> Option<Effect> {
+    ) -> Option<[Effect; 2]> {
         let Kind::Request { params, .. } = call.frame.kind() else {
             return None;
         };
@@ -138,12 +138,13 @@ impl Session {
         let result = Json::object([
             ("resultType", Json::from("input_required")),
             ("inputRequests", Json::object([(KEY, asks)])),
-            ("requestState", Json::from(state)),
+            ("requestState", Json::from(state.as_str())),
         ]);
-        Some(Effect::ToCaller(
-            call.id.clone(),
-            reply::result(&call.id, &result),
-        ))
+        let answer = reply::result(&call.id, &result);
+        Some([
+            Effect::Remember(state),
+            Effect::ToCaller(call.id.clone(), answer),
+        ])
     }
 
     /// What the client's human is told: by a link where there is a page, by a form without fields
@@ -211,6 +212,16 @@ impl Session {
             call,
             reply::cancelled(&question, "decided"),
         ))
+    }
+
+    /// What a message brings back of ours: a state, or the handle of a task. It may be forged.
+    pub(crate) fn brings_back(frame: &Frame) -> Option<String> {
+        let Kind::Request { params, .. } = frame.kind() else {
+            return None;
+        };
+        let handle = frame.text(params.task_id).map(|handle| handle.into_owned());
+        let handle = handle.filter(|handle| Seal::claims(handle));
+        handle.or_else(|| Self::comes_back(frame, params))
     }
 
     /// Whether a call comes back with a state of ours.

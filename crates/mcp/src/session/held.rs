@@ -49,7 +49,7 @@ impl Session {
             && let Some(round) = self.round(&call, approval, &refused, now)
         {
             self.asked.remove(&id);
-            return vec![round];
+            return round.into();
         }
         let call = match form {
             Form::Task => match self.make_task(call, approval, now) {

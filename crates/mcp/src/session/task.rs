@@ -81,7 +81,8 @@ impl Session {
             changed_at: at,
         };
         let answer = task.tell(&id, &handle, "task", WAITS);
-        self.tasks.all.insert(handle, task);
+        self.tasks.all.insert(handle.clone(), task);
+        effects.push(Effect::Remember(handle));
         effects.push(Effect::ToCaller(id, answer));
         Ok(effects)
     }

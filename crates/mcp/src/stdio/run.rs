@@ -280,6 +280,8 @@ impl Loop {
                 }
                 Effect::Keep(book) => self.host.keep(&book),
                 Effect::Listed => self.host.listed(self.session.shelf()),
+                // There is no other connection.
+                Effect::Remember(_) => {}
             }
         }
     }

@@ -173,7 +173,7 @@ impl Scene {
                     }
                 }
                 Effect::Keep(book) => self.kept.push(book),
-                Effect::Listed => {}
+                Effect::Listed | Effect::Remember(_) => {}
             }
         }
     }
