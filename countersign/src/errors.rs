@@ -267,12 +267,18 @@ impl From<engine::Refusal> for Failure {
     }
 }
 
+impl From<engine::folder::Unreadable> for Failure {
+    fn from(error: engine::folder::Unreadable) -> Self {
+        Self::new(Code::Input, error.to_string())
+    }
+}
+
 /// Policies that are not put in force.
 impl From<engine::PolicyFilesError> for Failure {
     fn from(error: engine::PolicyFilesError) -> Self {
         use engine::PolicyFilesError as E;
         let code = match &error {
-            E::Unreadable { .. } => Code::Input,
+            E::Unreadable(_) => Code::Input,
             E::Manifest { path, error } => {
                 let problems = error.to_string().replace('\n', "\n  ");
                 let path = path.display();
@@ -281,6 +287,7 @@ impl From<engine::PolicyFilesError> for Failure {
             }
             E::Publishers { .. } => Code::Publishers,
             E::Untrusted { .. } | E::NoManifest => Code::Untrusted,
+            E::Altered { .. } => Code::Integrity,
             E::Load(LoadError::Test { .. }) => Code::Tests,
             E::Nothing { .. } | E::TwoRules { .. } | E::Load(_) => Code::Policy,
         };

@@ -1,86 +1,10 @@
-//! Walking a folder. Links are never followed.
+//! Folders, and files that are written as a whole.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::errors::Failure;
-use crate::input::unreadable;
-
-/// What is in a folder and below it, by path from the folder, in byte order.
-#[derive(Default)]
-pub(crate) struct Walked {
-    /// Plain files.
-    pub(crate) files: Vec<String>,
-    /// What is neither a file nor a folder: links, sockets, devices, names that are no text.
-    pub(crate) others: Vec<String>,
-    /// Folders that were not looked into.
-    pub(crate) skipped: Vec<String>,
-}
-
-/// Which folders are looked into.
-#[derive(Clone, Copy)]
-pub(crate) enum Extent {
-    /// All of them.
-    Whole,
-    /// Those that people write in: nothing hidden, nothing that a tool has fetched or built.
-    Sources,
-    /// None: what stands in the folder itself.
-    Flat,
-}
-
-impl Extent {
-    fn includes(self, name: &str) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Sources => !name.starts_with('.') && !FETCHED.contains(&name),
-            Self::Flat => false,
-        }
-    }
-}
-
-pub(crate) fn walk(folder: &Path, extent: Extent) -> Result<Walked, Failure> {
-    let mut walked = Walked::default();
-    let mut open = vec![(folder.to_owned(), String::new())];
-    while let Some((path, prefix)) = open.pop() {
-        let failed = |error| unreadable(&path.display().to_string(), &error);
-        for entry in fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let kind = entry.file_type().map_err(failed)?;
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else {
-                walked
-                    .others
-                    .push(format!("{prefix}{}", name.to_string_lossy()));
-                continue;
-            };
-            let below = format!("{prefix}{name}");
-            if kind.is_dir() {
-                if extent.includes(name) {
-                    open.push((entry.path(), format!("{below}/")));
-                } else {
-                    walked.skipped.push(format!("{below}/"));
-                }
-            } else if kind.is_file() {
-                walked.files.push(below);
-            } else {
-                walked.others.push(below);
-            }
-        }
-    }
-    walked.files.sort();
-    walked.others.sort();
-    walked.skipped.sort();
-    Ok(walked)
-}
-
-/// The folder that a file stands in.
-pub(crate) fn parent(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
+pub(crate) use countersign_engine::folder::{Extent, parent, walk};
 
 /// Writes a file as a whole: whoever looks sees the old text or the new one.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
@@ -98,5 +22,3 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
             let _ = fs::remove_file(&temporary);
         })
 }
-
-const FETCHED: [&str; 4] = ["__pycache__", "node_modules", "target", "vendor"];

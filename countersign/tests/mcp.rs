@@ -357,3 +357,25 @@ fn is_alive(pid: u32) -> bool {
         .to_owned();
     !state.is_empty() && !state.starts_with('Z')
 }
+
+#[test]
+fn a_client_that_closes_its_end_while_a_call_is_held_ends_everything() {
+    for wait in ["0", "30"] {
+        let place = Place::new();
+        let made = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["approver", "init", "--name", "dana", "--data"])
+            .arg(place.path("data"))
+            .env("HOME", place.folder.path())
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let mut client = place.wrapped(&["--hold-wait", wait], &[]);
+        client.send(call(1, "echo"));
+        client.close();
+        // Nobody waits any more: the call is answered, and the server ends.
+        let (_, stderr) = client.wait();
+        assert!(stderr.contains("end of input"), "{stderr}");
+        assert_eq!(place.lines("effects").len(), 0);
+        place.verify();
+    }
+}

@@ -119,6 +119,27 @@ fn an_edit_changes_the_next_decision_and_a_broken_edit_changes_nothing() {
 }
 
 #[test]
+fn a_door_that_observes_goes_on_observing_after_an_edit() {
+    let place = Place::new();
+    write(&place, "rules/shop.rego", DENY);
+    let rules = place.path("rules");
+    let mut client = place.guarded(&["--mode", "observe", "--policy", text(&rules)]);
+    assert!(client.call(1, "echo").contains("done"));
+    write(&place, "rules/shop.rego", &DENY.replace("CLOSED", "SHUT"));
+    let start = Instant::now();
+    for id in 2.. {
+        assert!(client.call(id, "echo").contains("done"));
+        if exported(&place).contains("mcp/policies") {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "the edit was not noticed");
+    }
+    assert!(client.call(0, "echo").contains("done"));
+    client.end();
+    place.verify();
+}
+
+#[test]
 fn a_manifest_is_reloaded_and_a_hangup_goes_to_the_server() {
     let place = Place::new();
     let manifest = std::fs::read_to_string(place.path("manifest.json")).unwrap();

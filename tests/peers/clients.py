@@ -119,9 +119,10 @@ def over_stdio(client, name, mode):
         command, data = filled(command, work), folder / "data"
         if mode:
             command = wrapped(mode, data, *command)
-        # Clients take `--` for themselves, and show what a server says beside the protocol.
-        script = folder / "server.sh"
-        script.write_text(f'exec {shlex.join(command)} 2>>"{folder}/said"\n')
+        # Clients take `--` for themselves, show what a server says beside the protocol, and some keep
+        # most of the environment to themselves, without which servers would share their state.
+        script, memory = folder / "server.sh", environment(folder)["MEMORY_FILE_PATH"]
+        script.write_text(f'export MEMORY_FILE_PATH="{memory}"\nexec {shlex.join(command)} 2>>"{folder}/said"\n')
         server = {"command": "sh", "args": [str(script)], "env": environment(folder)}
         said = asyncio.run(client(server, filled(calls, work)))
         if mode:

@@ -355,7 +355,7 @@ impl Api {
         };
         for action in over {
             if let Stage::Running { running, .. } = action.stage {
-                let outcome = Outcome::Failed {
+                let outcome = Outcome::Lost {
                     code: "outcome_unknown".to_owned(),
                     message: "nobody told how the action went".to_owned(),
                 };

@@ -134,7 +134,20 @@ pub enum Outcome {
         /// Whether it says that it failed.
         is_error: bool,
     },
-    /// There is no answer: the tool could not be reached, or did not finish in time.
+    /// The tool answered that it is not done: it works on, or wants to know more. Nobody can say yet how
+    /// it ends.
+    Open {
+        /// What it said.
+        content: Json,
+    },
+    /// It was sent, and no answer came that can be believed: whether it did anything is not known.
+    Lost {
+        /// A short name for what went wrong.
+        code: String,
+        /// What is known about it.
+        message: String,
+    },
+    /// It did not run, or is known to have failed.
     Failed {
         /// A short name for what went wrong.
         code: String,
@@ -235,21 +248,10 @@ impl Running {
         let call_id = Some(call_id);
         let state = self.state.map(|state| (STATE.to_owned(), state));
         let other = state.into_iter().collect();
-        match outcome {
-            Outcome::Result { content, is_error } => {
-                let result = ToolResult {
-                    call_id,
-                    tool_name: Some(tool_name),
-                    is_error: Some(is_error),
-                    latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
-                    result_labels: (!labels.is_empty()).then_some(labels),
-                    content: Some(content),
-                    other,
-                    ..ToolResult::default()
-                };
-                (EventType::ToolResult, Payload::ToolResult(result))
-            }
-            Outcome::Failed { code, message } => {
+        let (content, is_error) = match outcome {
+            Outcome::Result { content, is_error } => (content, is_error),
+            Outcome::Open { content } => (content, false),
+            Outcome::Failed { code, message } | Outcome::Lost { code, message } => {
                 let error = ErrorRaised {
                     call_id,
                     code: Some(code),
@@ -257,9 +259,20 @@ impl Running {
                     other,
                     ..ErrorRaised::default()
                 };
-                (EventType::ErrorRaised, Payload::ErrorRaised(error))
+                return (EventType::ErrorRaised, Payload::ErrorRaised(error));
             }
-        }
+        };
+        let result = ToolResult {
+            call_id,
+            tool_name: Some(tool_name),
+            is_error: Some(is_error),
+            latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
+            result_labels: (!labels.is_empty()).then_some(labels),
+            content: Some(content),
+            other,
+            ..ToolResult::default()
+        };
+        (EventType::ToolResult, Payload::ToolResult(result))
     }
 }
 

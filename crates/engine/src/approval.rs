@@ -1,6 +1,7 @@
 //! Approvals: asking people, counting what they say, and the one use of what they approved.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use countersign_approval::audit::{About, Entry, Outcome};
 use countersign_approval::{
@@ -25,6 +26,7 @@ mod ask;
 mod drift;
 mod edit;
 mod look;
+mod recent;
 mod redeem;
 mod replay;
 mod retention;
@@ -36,6 +38,7 @@ pub use ask::Unaskable;
 pub(crate) use ask::{Asked, Question, ask, class, tool, trust, work_item};
 pub use drift::Drifted;
 pub use edit::NotEdited;
+pub(crate) use recent::Recent;
 pub(crate) use redeem::{ApprovalStep, Used};
 pub use redeem::{Redeemed, Wanted};
 pub use replay::{RecordedResult, Replay};
@@ -71,22 +74,40 @@ pub struct Standing {
     /// Where it is in its life, and its clocks.
     pub row: Approval,
     /// What it is about.
-    pub envelope: Envelope,
+    pub envelope: Arc<Envelope>,
     /// What people see of it.
-    pub rendering: Rendering,
+    pub rendering: Arc<Rendering>,
 }
 
 /// A request, read back from the event that asked for it.
 pub(crate) fn standing(row: Approval, reader: &Reader) -> Result<Standing, Fault> {
-    let event = reader
-        .event(&row.scope, row.seq)?
-        .ok_or_else(|| history("the event that asked is gone"))?;
-    let payload = reader.open_payload(&event)?;
+    let event = question(&row, reader)?;
+    let (envelope, rendering) = read_back(&event, reader)?;
+    stand(row, Arc::new(envelope), Arc::new(rendering))
+}
+
+/// The event that asked.
+fn question(row: &Approval, reader: &Reader) -> Result<Stored, Fault> {
+    let event = reader.event(&row.scope, row.seq)?;
+    event.ok_or_else(|| history("the event that asked is gone"))
+}
+
+fn read_back(event: &Stored, reader: &Reader) -> Result<(Envelope, Rendering), Fault> {
+    let payload = reader.open_payload(event)?;
     let text = payload
         .get("envelope")
         .and_then(Json::as_str)
         .ok_or_else(|| history("the event that asked has no envelope"))?;
     let envelope = Envelope::read(text.as_bytes()).map_err(|error| history(&error.to_string()))?;
+    let rendering = rendering(&envelope)?;
+    Ok((envelope, rendering))
+}
+
+fn stand(
+    row: Approval,
+    envelope: Arc<Envelope>,
+    rendering: Arc<Rendering>,
+) -> Result<Standing, Fault> {
     // SECURITY: the row names the envelope; it does not get to name another one.
     if envelope.id() != row.id
         || envelope.nonce() != row.nonce
@@ -96,7 +117,6 @@ pub(crate) fn standing(row: Approval, reader: &Reader) -> Result<Standing, Fault
             "the stored approval is not the one that was asked for",
         ));
     }
-    let rendering = rendering(&envelope)?;
     Ok(Standing {
         row,
         envelope,

@@ -10,7 +10,7 @@ use countersign_policy::Policies;
 use countersign_store::{Change, Recorded, Store};
 
 use crate::admission::Grounds;
-use crate::approval::{ApprovalStep, standing};
+use crate::approval::{ApprovalStep, Recent};
 use crate::hot::{Hot, Place, Sessions, lock};
 use crate::instance::Instance;
 use crate::record::{Batch, durable};
@@ -28,6 +28,7 @@ pub struct Engine {
     /// Held by whoever works out other policies.
     revising: Mutex<()>,
     pub(crate) sessions: Sessions,
+    pub(crate) recent: Recent,
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
     instance: OnceLock<Instance>,
@@ -44,6 +45,7 @@ impl Engine {
             policies: RwLock::new(Arc::new(policies)),
             revising: Mutex::default(),
             sessions: Sessions::default(),
+            recent: Recent::default(),
             times: ApprovalTimes::default(),
             latest: Mutex::new(None),
             instance: OnceLock::new(),
@@ -127,11 +129,20 @@ impl Engine {
                 is_error: false, ..
             } => State::Executed,
             Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
+            Outcome::Open { .. } | Outcome::Lost { .. } => State::Unknown,
         };
         let step = self.step(running.permit.grounds.as_deref(), State::Started, ended)?;
         let scope = running.permit.scope.clone();
         let (event_type, payload) = running.into_event(outcome, now);
         self.settle_event(&scope, event_type, payload, step)
+    }
+
+    /// What a permit allows will not be begun: an approval that was used for it has not run.
+    pub fn abandon(&self, permit: Permit) -> Result<(), Refusal> {
+        match permit.grounds.as_deref() {
+            Some(Grounds::Approval(used)) => Ok(self.not_started(used.id)?),
+            _ => Ok(()),
+        }
     }
 
     /// The step of the approval that goes with an event of its action.
@@ -259,9 +270,8 @@ impl Engine {
 
     /// A request for approval as it stands.
     pub fn approval(&self, id: ApprovalId) -> Result<Option<Standing>, Refusal> {
-        let reader = self.store.reader();
-        let row = reader.approval(id).map_err(Fault::from)?;
-        Ok(row.map(|row| standing(row, reader)).transpose()?)
+        let row = self.store.reader().approval(id).map_err(Fault::from)?;
+        Ok(row.map(|row| self.standing(row)).transpose()?)
     }
 
     pub(crate) fn instance(&self) -> Result<&Instance, Fault> {

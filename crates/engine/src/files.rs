@@ -13,8 +13,12 @@ use countersign_policy::rego::testing::outline;
 use countersign_policy::rego::{BundleError, Source};
 use countersign_policy::{LoadError, Policies, PolicySources};
 
+use crate::folder;
+
+mod belongings;
 mod stamp;
 
+pub use belongings::{Belongings, Reach};
 pub use stamp::Stamp;
 
 /// Where the policies stand. A folder stands for the `*.rego` files in it and below it, as far as it
@@ -39,13 +43,8 @@ pub struct PolicyFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFilesError {
     /// A file cannot be read.
-    #[error("cannot read `{}`: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] folder::Unreadable),
     /// The manifest is not valid.
     #[error("`{}` is not a valid manifest: {error}", path.display())]
     Manifest {
@@ -69,6 +68,14 @@ pub enum PolicyFilesError {
         path: PathBuf,
         /// Why.
         error: SignatureError,
+    },
+    /// The files that the manifest names the digests of are not those.
+    #[error("the files of `{}` are not as it names them: {}", path.display(), faults.join("; "))]
+    Altered {
+        /// The manifest.
+        path: PathBuf,
+        /// What does not hold.
+        faults: Vec<String>,
     },
     /// There is no manifest whose origin could be asked for.
     #[error("there is no manifest, so nobody has signed one")]
@@ -147,6 +154,7 @@ impl PolicyFiles {
                 path: path.clone(),
                 error,
             })?;
+        check_files(&manifest, path)?;
         Ok(Some(manifest))
     }
 }
@@ -184,6 +192,17 @@ fn capability(
         Some(rules) => Capability::with_rules(rules, manifest),
         None => Capability::new(manifest),
     }
+}
+
+/// A manifest speaks for the files that it names as they were when it was written.
+fn check_files(manifest: &Manifest, path: &Path) -> Result<(), PolicyFilesError> {
+    let folder = folder::parent(path);
+    let found = Belongings::read(manifest, path, &folder, Reach::Named)?;
+    let altered = |faults| PolicyFilesError::Altered {
+        path: path.to_owned(),
+        faults,
+    };
+    found.check(manifest).map(drop).map_err(altered)
 }
 
 fn manifest(path: &Path) -> Result<Manifest, PolicyFilesError> {
@@ -260,10 +279,8 @@ fn bytes(path: &Path) -> Result<Vec<u8>, PolicyFilesError> {
 }
 
 fn unreadable(path: &Path, error: io::Error) -> PolicyFilesError {
-    PolicyFilesError::Unreadable {
-        path: path.to_owned(),
-        error,
-    }
+    let path = path.to_owned();
+    folder::Unreadable { path, error }.into()
 }
 
 fn is_test(source: &Source) -> bool {

@@ -21,7 +21,7 @@ use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
 use crate::reply::Refused;
-use crate::splice;
+use crate::{beside, splice};
 
 /// Where a session's decisions and events go.
 pub struct Gate {
@@ -190,7 +190,14 @@ impl Gate {
             return Done::Dropped(call.id);
         }
         if let Some(reason) = call.objection {
-            let refused = self.deny(&call, reason);
+            let refused = match call.back {
+                // What people were asked about is no longer what would run.
+                Some(approval) => {
+                    let _ = self.engine.cancel(approval);
+                    distrusted(reason)
+                }
+                None => self.deny(&call, reason),
+            };
             return Done::Refused(call.id, refused);
         }
         if let Some(approval) = call.approval {
@@ -205,7 +212,7 @@ impl Gate {
         if let Some(approval) = self.approved(&call) {
             return self.redeem(call, approval);
         }
-        let encode = |args: &Json| splice::with_arguments(&call.frame, args).unwrap_or_default();
+        let encode = |args: &Json| rewritten(&call.frame, args).unwrap_or_default();
         let start = self.engine.start(Proposal {
             scope: &self.scope,
             call_id: call.id.as_str().to_owned(),
@@ -273,9 +280,8 @@ impl Gate {
     /// Runs what was approved: the stored arguments, in the frame that waits for their result.
     fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
         let tool = self.tool(&call);
-        let encode = |approved: &ToolCall| {
-            splice::with_arguments(&call.frame, approved.args.value()).unwrap_or_default()
-        };
+        let encode =
+            |approved: &ToolCall| rewritten(&call.frame, approved.args.value()).unwrap_or_default();
         let args = Arguments::new(call.args.clone()).ok();
         let wanted = Wanted {
             tool: Some(&tool),
@@ -296,6 +302,7 @@ impl Gate {
             Some(rewritten) if is_same_call(&call, &rewritten) => rewritten,
             // FAIL-CLOSED: a rewriting that is no longer this call is not sent.
             Some(_) => {
+                self.abandon(permit);
                 let refused = Refused::denied(
                     "runtime_error:transform_target_missing",
                     "refused: ask the operator; do not retry",
@@ -304,12 +311,18 @@ impl Gate {
             }
         };
         if call.cancelled.load(Ordering::Acquire) {
+            self.abandon(permit);
             return Done::Dropped(call.id);
         }
         match self.engine.begin(permit, &bytes) {
             Ok(running) => forward(call.id, bytes, running),
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
+    }
+
+    fn abandon(&self, permit: Permit) {
+        // What cannot be recorded now is found by the next sweep, when this process is gone.
+        let _ = self.engine.abandon(permit);
     }
 
     /// Refuses a call without asking the policies, and records it as they would.
@@ -347,12 +360,22 @@ impl Gate {
         };
         Refused {
             event,
-            ..Refused::denied(
-                reason,
-                format!("refused ({reason}): ask the operator to look at this tool; do not retry"),
-            )
+            ..distrusted(reason)
         }
     }
+}
+
+fn distrusted(reason: &str) -> Refused {
+    let text = format!("refused ({reason}): ask the operator to look at this tool; do not retry");
+    Refused::denied(reason, text)
+}
+
+/// The frame with the arguments that were judged; what stands beside them must be what was judged.
+fn rewritten(frame: &Frame, judged: &Json) -> Option<Vec<u8>> {
+    let Kind::Request { params, .. } = frame.kind() else {
+        return None;
+    };
+    splice::with_arguments(frame, &beside::split(judged, frame, params)?)
 }
 
 fn forward(id: Id, bytes: Vec<u8>, running: Running) -> Done {

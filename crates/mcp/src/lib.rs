@@ -11,6 +11,7 @@
 //! clients and a server that is reached by HTTP.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod era;
 pub mod frame;
 mod gate;

@@ -26,6 +26,13 @@ impl Line {
         self.len() == 0
     }
 
+    /// Whether a reader that ends lines at carriage returns sees one line too, as many do: the one that
+    /// may stand before the line feed counts for nothing.
+    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+        let before = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        memchr::memchr(b'\r', before).is_none()
+    }
+
     /// Whether there is nothing but white space in it.
     pub fn is_blank(&self) -> bool {
         match self {

@@ -59,14 +59,22 @@ impl Refused {
         Json::object(members)
     }
 
-    /// An error for whoever waits under this id.
-    pub fn to_error(&self, id: Option<&Id>) -> Vec<u8> {
-        let error = Json::object([
+    fn error(&self) -> Json {
+        Json::object([
             ("code", Json::from(self.code)),
             ("message", Json::from(self.message.as_str())),
             ("data", self.data()),
-        ]);
-        answer(id, "error", &error)
+        ])
+    }
+
+    /// An error for whoever waits under this id.
+    pub fn to_error(&self, id: Option<&Id>) -> Vec<u8> {
+        answer(id, "error", &self.error())
+    }
+
+    /// The error alone, as a part of something else.
+    pub(crate) fn to_error_member(&self) -> Vec<u8> {
+        self.error().to_sorted_ascii()
     }
 
     /// The answer to a call, in the form that the operator wants.

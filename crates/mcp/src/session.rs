@@ -13,6 +13,7 @@ mod loss;
 mod peers;
 mod pending;
 mod server;
+mod task;
 mod time;
 
 use std::collections::VecDeque;
@@ -42,6 +43,7 @@ pub struct Session {
     /// Requests whose answer nobody waits for any more.
     late: VecDeque<Id>,
     server_gone: bool,
+    client_gone: bool,
     complaints: usize,
     peers: peers::Peers,
     /// What the client can do, where it said so when the peers met.
@@ -49,6 +51,8 @@ pub struct Session {
     /// Our questions to the client's human that have no answer, with the calls that they are about.
     questions: Vec<(Id, Id)>,
     questions_asked: u64,
+    /// Held calls that the client asks about.
+    tasks: task::Tasks,
     began: Instant,
 }
 
@@ -126,11 +130,13 @@ impl Session {
             era: None,
             late: VecDeque::new(),
             server_gone: false,
+            client_gone: false,
             complaints: 0,
             peers: peers::Peers::default(),
             client: ask::Abilities::default(),
             questions: Vec::new(),
             questions_asked: 0,
+            tasks: task::Tasks::default(),
             began: Instant::now(),
         }
     }
@@ -157,6 +163,11 @@ impl Session {
 
     /// What came of a job.
     pub fn done(&mut self, done: Done, now: Instant) -> Vec<Effect> {
+        let effects = self.done_plainly(done, now);
+        self.as_tasks(effects)
+    }
+
+    fn done_plainly(&mut self, done: Done, now: Instant) -> Vec<Effect> {
         match done {
             Done::Begun(id, begun) => {
                 let closed = self.close_question(&id);
@@ -176,7 +187,7 @@ impl Session {
             Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
                 self.asked.remove(&id);
-                Vec::new()
+                self.task_dropped(&id).into_iter().collect()
             }
             Done::Deliver(delivery) => deliver(delivery),
             Done::Unrecorded(Waits::Client(id), refused) => {

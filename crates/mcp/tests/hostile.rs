@@ -257,3 +257,31 @@ fn a_log_that_cannot_be_written_lets_nothing_pass() {
     assert_eq!(scene.effects, 0);
     scene.verify();
 }
+
+#[test]
+fn a_line_that_some_readers_take_for_several_is_no_message() {
+    let mut scene = Scene::new();
+    scene.list();
+    let inner = call("77", "write", "{}");
+    for hidden in [
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":{{\"x\":\r{inner}\r}}}}"
+        ),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\",\r\"params\":{{\"x\":{inner}}}}}"
+        ),
+        format!("\r{inner}"),
+    ] {
+        let before = scene.server.len();
+        scene.send(&hidden);
+        assert_eq!(scene.server.len(), before, "{hidden:?} passed");
+    }
+    // The one before the line feed is the end of a line for everybody.
+    let got = scene.send(format!("{}\r", call("78", "write", "{}")));
+    assert!(got[0].contains("result"), "{got:?}");
+    // What a server says that way is not passed on either.
+    let got = scene.serve("{\"jsonrpc\":\"2.0\",\r\"method\":\"notifications/x\"}");
+    assert!(got.is_empty(), "{got:?}");
+    assert_eq!(scene.effects, 1);
+    scene.verify();
+}

@@ -185,3 +185,43 @@ async fn without_requests_of_servers_a_call_is_answered_with_a_question_and_come
     assert_eq!(web.effects(), 1);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_asked_about_until_its_call_runs_under_its_own_headers() {
+    let web = Web::new().await;
+    web.register_approver();
+    let mut client = web.client().await;
+    let message = |id: u32, method: &str, params: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}}}}}}}"#
+        )
+    };
+    let headers = |method: &str, name: &str| {
+        format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {name}\r\n")
+    };
+    let call = message(1, "tools/call", r#""name":"deploy","arguments":{}"#);
+    let made = client
+        .ask("POST", &headers("tools/call", "deploy"), &call)
+        .await;
+    let made = json(&made.body).get("result").unwrap().clone();
+    let handle = made.get("taskId").unwrap().as_str().unwrap().to_owned();
+    let ask = |id| message(id, "tasks/get", &format!(r#""taskId":"{handle}""#));
+    let about = headers("tasks/get", &handle);
+    let waits = client.ask("POST", &about, &ask(2)).await;
+    assert!(waits.body.contains(r#""status":"working""#), "{waits:?}");
+    assert_eq!((web.effects(), web.approvals()), (0, vec![State::Pending]));
+
+    web.decide(Decision::Approved);
+    let done = client.ask("POST", &about, &ask(3)).await;
+    let result = json(&done.body).get("result").unwrap().clone();
+    assert_eq!(result.get("status").unwrap().as_str(), Some("completed"));
+    assert!(done.body.contains("done"), "{done:?}");
+    let sent = web.seen().into_iter().rfind(web::Seen::is_call).unwrap();
+    assert_eq!(sent.header("mcp-method").as_deref(), Some("tools/call"));
+    assert_eq!(sent.header("mcp-name").as_deref(), Some("deploy"));
+    // Told again, run once.
+    let again = client.ask("POST", &about, &ask(4)).await;
+    assert!(again.body.contains("done"), "{again:?}");
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}

@@ -384,3 +384,31 @@ async fn a_cancelled_call_is_not_begun() {
     assert_eq!(web.effects(), 0);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_say_something_else_in_another_alphabet_are_no_message() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let before = web.seen().len();
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping","x":"+ACI-"}"#;
+    for kind in [
+        "content-type: application/json; charset=utf-7\r\n",
+        "content-type: application/json;CHARSET=\"UTF-16\"\r\n",
+        "content-type: application/json; charset*=utf-8''utf-7\r\n",
+        "content-type: application/json\r\ncontent-encoding: gzip\r\n",
+    ] {
+        let mut client = web.client().await;
+        let got = client.ask("POST", kind, ping).await;
+        assert_eq!(got.status, 415, "{kind}");
+    }
+    assert_eq!(web.seen().len(), before);
+    let plain = "content-type: application/json; charset=UTF-8\r\n";
+    assert_eq!(client.ask("POST", plain, ping).await.status, 200);
+    let sent = web.seen().pop().unwrap();
+    assert_eq!(
+        sent.header("content-type").as_deref(),
+        Some("application/json")
+    );
+    web.close().await;
+}

@@ -16,6 +16,10 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{Error, Folder};
 
+mod signer;
+
+use signer::Signer;
+
 /// The lines that one transaction adds to the chain.
 #[derive(Default)]
 pub(crate) struct Added {
@@ -69,6 +73,7 @@ pub(crate) fn head(db: &Connection) -> Result<Head, Error> {
 pub(crate) struct AuditFile {
     folder: Folder,
     key: Option<SigningKey>,
+    signer: Option<Signer>,
     /// How long the file was when we last wrote, and how many lines it had.
     seen: Option<(u64, u64)>,
     anchored: bool,
@@ -80,8 +85,32 @@ impl AuditFile {
         Self {
             folder: folder.clone(),
             key: None,
+            signer: None,
             seen: None,
             anchored: true,
+        }
+    }
+
+    /// The transaction with these lines is about to be committed: where the audit ends then can be signed
+    /// meanwhile.
+    pub(crate) fn prepare(&mut self, added: &Added) {
+        let Some((_, end)) = added.ends else {
+            return;
+        };
+        if self.signer.is_none() {
+            let key = self.key().cloned();
+            // What fails here is tried again, and told, when the head is written.
+            self.signer = key.and_then(Signer::new).ok();
+        }
+        if let Some(signer) = &mut self.signer {
+            signer.begin(end);
+        }
+    }
+
+    fn sign(&mut self, head: Head) -> io::Result<SignedHead> {
+        match self.signer.as_mut().and_then(|signer| signer.take(head)) {
+            Some(signed) => Ok(signed),
+            None => Ok(head.sign(self.key()?)),
         }
     }
 
@@ -133,7 +162,7 @@ impl AuditFile {
         }
         file.write_all(&missing)?;
         self.seen = Some((file.stream_position()?, head.count));
-        let signed = head.sign(self.key()?);
+        let signed = self.sign(head)?;
         overwrite(&folder.join("head.json"), &signed.to_text())?;
         self.anchored = false;
         if count / ANCHOR_EVERY != head.count / ANCHOR_EVERY {

@@ -1,6 +1,6 @@
 //! Reading what is stored.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use countersign_canon::{Digest, Hash, Json, Limits};
 use countersign_event::{EventType, Line, Scope, SessionId, TenantId};
@@ -14,6 +14,8 @@ use crate::{Cursor, CursorError, Error, Folder, lane, schema};
 pub struct Reader {
     folder: Folder,
     idle: Mutex<Vec<Connection>>,
+    /// The master keys, once they were needed.
+    keys: OnceLock<Keys>,
 }
 
 /// An event as it is stored.
@@ -60,6 +62,7 @@ impl Reader {
         Ok(Self {
             folder: folder.clone(),
             idle: Mutex::new(vec![first]),
+            keys: OnceLock::new(),
         })
     }
 
@@ -181,10 +184,18 @@ impl Reader {
 
     /// The data key of a session.
     pub fn session_key(&self, scope: &Scope) -> Result<countersign_vault::SessionKey, Error> {
-        let keys = Keys::open(&self.folder)?;
-        let found = self.with(|db| lane::find_key(scope, db, &keys))?;
+        let found = self.with(|db| lane::find_key(scope, db, self.keys()?))?;
         let (_, key) = found.ok_or_else(|| Error::NoSession(scope.session.as_str().to_owned()))?;
         Ok(key)
+    }
+
+    /// A key file that another process has changed is read again when a key is missing.
+    fn keys(&self) -> Result<&Keys, Error> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys);
+        }
+        let opened = Keys::open(&self.folder)?;
+        Ok(self.keys.get_or_init(|| opened))
     }
 
     /// Runs something on a connection of its own.

@@ -223,6 +223,7 @@ impl Writer {
             });
         }
         drop(insert);
+        self.audit.prepare(&added);
         observe(self.observer.as_ref(), Step::Written);
         transaction.commit()?;
         observe(self.observer.as_ref(), Step::Synced);

@@ -1,18 +1,17 @@
 //! `countersign manifest verify`
 
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use countersign_canon::{Digest, Hash, Json, read_bounded};
+use countersign_canon::{Digest, Hash, Json};
+use countersign_engine::{Belongings, Reach};
 use countersign_policy::manifest::signature::{Origin, Publishers, SignatureError};
 use countersign_policy::manifest::{Manifest, integrity};
 
 use super::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::folder::{self, Extent};
-use crate::input::unreadable;
+use crate::folder;
 use crate::output::{self, Format, visible};
 
 #[derive(Args)]
@@ -75,34 +74,16 @@ impl Verify {
             .dir
             .clone()
             .unwrap_or_else(|| folder::parent(Path::new(&self.file)));
-        let walked = folder::walk(&folder, Extent::Whole)?;
-        let own = fs::canonicalize(&self.file).ok();
-        let mut files = Vec::new();
-        for name in walked.files {
-            let path = folder.join(&name);
-            if fs::canonicalize(&path).ok() != own {
-                files.push((name, digest(&path)?));
-            }
-        }
-        let names_tree = manifest.integrity().tree_sha256.is_some();
-        if names_tree {
-            report.faults.extend(
-                walked.others.iter().map(|other| {
-                    format!("`{other}` is not a plain file, so no digest can cover it")
-                }),
-            );
-        }
-        match integrity::verify(manifest, files.iter().cloned()) {
-            Err(error) => report
-                .faults
-                .extend(error.faults().iter().map(ToString::to_string)),
+        let found = Belongings::read(manifest, Path::new(&self.file), &folder, Reach::Whole)?;
+        match found.check(manifest) {
+            Err(faults) => report.faults.extend(faults),
             Ok(compared) => {
                 report.note_files(compared.files);
-                report.note_tree(compared.tree, &files);
+                report.note_tree(compared.tree, &found.files);
             }
         }
-        if !names_tree && !walked.others.is_empty() {
-            let others = walked.others.join("`, `");
+        if manifest.integrity().tree_sha256.is_none() && !found.others.is_empty() {
+            let others = found.others.join("`, `");
             report
                 .not_checked
                 .push(format!("`{others}`: not a plain file"));
@@ -187,14 +168,3 @@ impl Report {
         ])
     }
 }
-
-fn digest(path: &Path) -> Result<Digest, Failure> {
-    let shown = path.display().to_string();
-    let file = File::open(path).map_err(|error| unreadable(&shown, &error))?;
-    let bytes = read_bounded(file, MAX_BYTES)
-        .map_err(|error| Failure::new(Code::TooLarge, format!("`{shown}` is {error}")))?;
-    Ok(Digest::of(&bytes))
-}
-
-/// Files are held in memory one at a time.
-const MAX_BYTES: usize = 1 << 30;

@@ -74,7 +74,7 @@ impl Engine {
     ) -> Result<Redeemed, Fault> {
         let row = self.store().reader().approval(id)?;
         let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
-        let standing = standing(row, self.store().reader())?;
+        let standing = self.standing(row)?;
         let now = self.now()?;
         if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
             return self

@@ -42,7 +42,7 @@ impl Engine {
             state => state,
         };
         let result = match state {
-            State::Executed | State::Failed => self.result(&row)?,
+            State::Executed | State::Failed | State::Unknown => self.result(&row)?,
             _ => None,
         };
         Ok(Replay { state, result })

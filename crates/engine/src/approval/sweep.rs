@@ -26,6 +26,17 @@ impl Engine {
         Ok(self.end(row, from, State::Cancelled, "approval_cancelled")?)
     }
 
+    /// The one use was taken, and nothing was begun with it.
+    pub(crate) fn not_started(&self, id: ApprovalId) -> Result<(), Fault> {
+        match self.store().reader().approval(id)? {
+            Some(row) if row.state == State::Consumed => {
+                let (from, to) = (State::Consumed, State::NotStarted);
+                self.end(row, from, to, "approval_not_started").map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn try_sweep(&self) -> Result<usize, Fault> {
         let reader = self.store().reader();
         let now = self.now()?;

@@ -90,7 +90,7 @@ impl Engine {
             self.note_stray(&refusal, Some(submission))?;
             return Err(Fault::Approval(refusal));
         };
-        let standing = standing(row, self.store().reader())?;
+        let standing = self.standing(row)?;
         let now = self.now()?;
         match self.checked(submission, &standing, now) {
             Ok((vote, keys)) => self.cast(submission, vote, &keys, &standing, now),

@@ -272,7 +272,9 @@ impl Call {
                 self.ran.state = StateChange::read(event.payload.get("state"));
             }
             EventType::ErrorRaised if self.executed && self.ran.outcome.is_none() => {
-                self.ran.outcome = Some(Outcome::Failure);
+                let code = event.text("code").unwrap_or_default();
+                // Where no answer came that can be believed, nobody knows how it went.
+                self.ran.outcome = (!LOST.contains(&code)).then_some(Outcome::Failure);
                 self.ran.state = StateChange::read(event.payload.get("state"));
             }
             _ => {}
@@ -427,4 +429,13 @@ fn reference(hash: Hash) -> String {
     format!("countersign:event:{hash}")
 }
 
+/// What doors call a call that was sent and has no answer that can be believed.
+const LOST: &[&str] = &[
+    "connection_closed",
+    "outcome_unknown",
+    "output_too_large",
+    "server_frame_refused",
+    "server_gone",
+    "timeout",
+];
 const ARGUMENT_DRIFT: &str = "approval:argument_drift";

@@ -53,6 +53,9 @@ pub enum Fault {
         /// The key that it looks like.
         known: &'static str,
     },
+    /// A line that some readers take for several.
+    #[error("a carriage return inside a line, which some readers take for its end")]
+    CarriageReturn,
     /// More bytes than a frame may have.
     #[error("larger than {limit} bytes")]
     TooLarge {
@@ -90,7 +93,7 @@ impl FrameError {
     /// The JSON-RPC code for it.
     pub fn code(&self) -> i64 {
         match self.fault {
-            Fault::Json(_) | Fault::TooLarge { .. } => PARSE_ERROR,
+            Fault::Json(_) | Fault::CarriageReturn | Fault::TooLarge { .. } => PARSE_ERROR,
             Fault::Params => INVALID_PARAMS,
             _ => INVALID_REQUEST,
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use countersign_canon::{Json, Limits};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Method as Verb, Response, StatusCode};
@@ -18,6 +19,7 @@ use super::early::Ear;
 use super::link::{Came, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
+use super::request::is_utf8;
 use super::upstream::Upstream;
 use super::{headers, mirror};
 
@@ -107,6 +109,12 @@ impl Exchange {
 
     /// Sends something to the server and gives the client its response.
     pub(super) async fn forward(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
+        if matches!(
+            self.method,
+            Some(Method::TasksGet | Method::TasksUpdate | Method::TasksCancel)
+        ) {
+            self.headers_about_task(&bytes);
+        }
         if let Err(mismatch) = self.mirror(&bytes) {
             let refused = header_mismatch(&mismatch);
             let answer = self.lose("header_mismatch", refused.clone()).await;
@@ -175,11 +183,15 @@ impl Exchange {
         if let Err(refused) = self.meet(&response).await {
             return self.fail(refused, waiting).await;
         }
-        let content = response.headers().get(CONTENT_TYPE);
-        let content = content
+        let whole = response.headers().get(CONTENT_TYPE);
+        let whole = whole
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        let content = content.split(';').next().unwrap_or_default().trim();
+        let content = whole.split(';').next().unwrap_or_default().trim();
+        if response.status().is_success() && !is_utf8(whole, content) {
+            // SECURITY: a client may read another alphabet, in which the same bytes say something else.
+            return self.fail(UNREADABLE, waiting).await;
+        }
         let coding = response.headers().get(CONTENT_ENCODING);
         if coding.is_some_and(|coding| coding != "identity") {
             // FAIL-CLOSED: what cannot be read is not passed on.
@@ -267,8 +279,12 @@ impl Exchange {
 
     /// Whether the server should be heard out although the client is gone: before 2026-07-28 a
     /// connection that is lost cancels nothing, and the log is to know how a call ended.
+    ///
+    /// A task goes on whoever asks about it.
     pub(super) fn goes_on_alone(&self) -> bool {
-        self.is_legacy() && self.method == Some(Method::ToolsCall)
+        let carries = |id: &Id| self.link.session().carries_task(id);
+        (self.is_legacy() && self.method == Some(Method::ToolsCall))
+            || self.id.as_ref().is_some_and(carries)
     }
 
     /// Whether the peers speak a revision in which a stream is not bound to its connection.
@@ -326,6 +342,29 @@ impl Exchange {
             headers: headers::of_ours(&self.headers, &bytes),
         };
         tokio::spawn(beside.send(bytes));
+    }
+
+    /// A question about a task that carries the call itself has the headers of that call, and one that
+    /// asks under the server's own handle names that one.
+    fn headers_about_task(&mut self, bytes: &[u8]) {
+        let Ok(frame) = Frame::read(bytes.to_vec(), &FrameLimits::default()) else {
+            return;
+        };
+        let Some((tool, args)) = call(&frame) else {
+            if let Kind::Request { params, .. } = frame.kind()
+                && let Some(handle) = frame.text(params.task_id)
+            {
+                mirror::name(&handle, &mut self.headers);
+            }
+            return;
+        };
+        let session = self.link.session();
+        let definition = session.shelf().definition(&tool).cloned();
+        drop(session);
+        mirror::name_call(&tool, &mut self.headers);
+        if let Some(definition) = definition {
+            mirror::repeat_arguments(&definition, &args, &mut self.headers);
+        }
     }
 
     /// Headers that repeat single arguments: compared with what the client sent, and made anew where
@@ -401,7 +440,7 @@ fn error_code(message: &[u8]) -> Option<i64> {
 }
 
 /// The tool and the arguments of a call.
-fn call(frame: &Frame) -> Option<(String, countersign_canon::Json)> {
+fn call(frame: &Frame) -> Option<(String, Json)> {
     let Kind::Request {
         method: Method::ToolsCall,
         params,
@@ -411,8 +450,10 @@ fn call(frame: &Frame) -> Option<(String, countersign_canon::Json)> {
         return None;
     };
     let tool = frame.text(params.name)?.into_owned();
-    let args = frame.part(params.arguments?);
-    let args = countersign_canon::Json::admit(args, &countersign_canon::Limits::event()).ok()?;
+    let args = match params.arguments {
+        None => Json::object::<String>([]),
+        Some(args) => Json::admit(frame.part(args), &Limits::event()).ok()?,
+    };
     Some((tool, args))
 }
 

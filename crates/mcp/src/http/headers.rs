@@ -22,6 +22,10 @@ pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
         passed.remove(name);
     }
     passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    // What was read is what is sent, whatever else the client said about it.
+    if passed.contains_key(CONTENT_TYPE) {
+        passed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
     passed
 }
 

@@ -75,6 +75,39 @@ pub(super) fn rewrite_arguments(definition: &Definition, args: &Json, headers: &
     }
 }
 
+/// The headers of a call, in the place of those of the request that carries it.
+pub(super) fn name_call(tool: &str, headers: &mut HeaderMap) {
+    if headers.remove(&METHOD).is_some() {
+        headers.insert(METHOD, HeaderValue::from_static(Method::ToolsCall.as_str()));
+    }
+    name(tool, headers);
+}
+
+/// Names something else, where the client has named something.
+pub(super) fn name(what: &str, headers: &mut HeaderMap) {
+    if headers.remove(&NAME).is_some()
+        && let Some(name) = encode(what)
+    {
+        headers.insert(NAME, name);
+    }
+}
+
+/// The headers that repeat single arguments, in the place of any that were there.
+pub(super) fn repeat_arguments(definition: &Definition, args: &Json, headers: &mut HeaderMap) {
+    let all: Vec<HeaderName> = headers.keys().cloned().collect();
+    for header in all
+        .iter()
+        .filter(|name| name.as_str().starts_with(PARAM_PREFIX))
+    {
+        headers.remove(header);
+    }
+    for (header, value) in arguments(definition, args) {
+        if let Some(value) = value.and_then(|value| encode(&value)) {
+            headers.insert(header, value);
+        }
+    }
+}
+
 /// Whether a request repeats single arguments in headers.
 pub(super) fn has_arguments(headers: &HeaderMap) -> bool {
     headers

@@ -106,6 +106,10 @@ impl Exchange {
             if status.is_success() {
                 return self.fail(UNREADABLE, waiting).await;
             }
+            if self.link.session().carries_task(&id) {
+                // Whoever asks about a task hears how the task stands, not what the server says.
+                return self.fail(UNREADABLE, waiting).await;
+            }
             let code = format!("http_{}", status.as_u16());
             let instead = Instead::Served(body);
             let effects = self.link.session().unanswered(&id, &code, instead);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use countersign_canon::Json;
 use countersign_web::{Access, ReadError};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
@@ -402,9 +402,27 @@ fn is_json(headers: &HeaderMap) -> bool {
     let (Some(value), None) = (values.next(), values.next()) else {
         return false;
     };
-    let value = value.to_str().unwrap_or_default();
-    let value = value.split(';').next().unwrap_or_default().trim();
-    value.eq_ignore_ascii_case("application/json")
+    // SECURITY: a server may read other alphabets, in which the same bytes say something else.
+    let is_plain = !headers.contains_key(CONTENT_ENCODING);
+    is_plain
+        && value
+            .to_str()
+            .is_ok_and(|value| is_utf8(value, "application/json"))
+}
+
+/// Whether a content type is this one, in the one alphabet that is read here.
+pub(super) fn is_utf8(value: &str, wanted: &str) -> bool {
+    let mut parts = value.split(';').map(str::trim);
+    let kind = parts.next().unwrap_or_default();
+    let is_utf8 = |part: &str| match part.split_once('=') {
+        Some((name, alphabet)) if name.trim().eq_ignore_ascii_case("charset") => {
+            let alphabet = alphabet.trim().trim_matches('"');
+            alphabet.eq_ignore_ascii_case("utf-8") || alphabet.eq_ignore_ascii_case("utf8")
+        }
+        // An alphabet by another way of writing is not looked for.
+        _ => !part.to_ascii_lowercase().contains("charset"),
+    };
+    kind.eq_ignore_ascii_case(wanted) && parts.all(is_utf8)
 }
 
 /// After so many calls a connection without a session begins another one.

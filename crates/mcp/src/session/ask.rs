@@ -23,6 +23,7 @@ use super::{Effect, Session};
 pub(super) struct Abilities {
     form: bool,
     url: bool,
+    tasks: bool,
 }
 
 /// How a held call is held.
@@ -34,14 +35,23 @@ pub(super) enum Form {
     Question,
     /// It is answered with a question, and comes back with the answer.
     Round,
+    /// It is answered with a handle, under which the client asks.
+    Task,
 }
 
-/// A state that came back, and the frame without it.
+/// What came back with a call.
 pub(super) struct Back {
-    pub(super) approval: ApprovalId,
-    pub(super) frame: Frame,
+    state: String,
+    /// What the client's human answered.
+    answers: Vec<u8>,
     /// The client's human does not want the call any more.
     declined: bool,
+}
+
+impl Back {
+    pub(super) fn is_declined(&self) -> bool {
+        self.declined
+    }
 }
 
 impl Abilities {
@@ -49,10 +59,12 @@ impl Abilities {
         let elicitation = frame.member(capabilities, "elicitation");
         let form = frame.member(elicitation, "form").is_some();
         let url = frame.member(elicitation, "url").is_some();
+        let extensions = frame.member(capabilities, "extensions");
         Self {
             // Before there were two kinds, forms were the only one.
             form: form || (elicitation.is_some() && !url),
             url,
+            tasks: frame.member(extensions, TASKS).is_some(),
         }
     }
 }
@@ -72,6 +84,7 @@ impl Session {
             .iter()
             .any(|key| call.frame.member(params.whole, key).is_some());
         match self.era {
+            Some(era) if !can_ask && !era.handshake && abilities.tasks => Form::Task,
             _ if !can_ask => Form::Open,
             Some(era) if era.server_requests => Form::Question,
             Some(_) if self.settings.seal.is_some() && !has_state => Form::Round,
@@ -177,15 +190,15 @@ impl Session {
             _ => false,
         };
         if declined {
-            effects.extend(self.take_back(call));
+            effects.extend(self.take_back(call, &taken_back()));
         }
         effects
     }
 
-    fn take_back(&mut self, id: &Id) -> Vec<Effect> {
+    pub(super) fn take_back(&mut self, id: &Id, why: &Refused) -> Vec<Effect> {
         let mut effects = self.withdraw(id);
         if !effects.is_empty() {
-            effects.push(Effect::ToCaller(id.clone(), self.answer(id, &taken_back())));
+            effects.push(Effect::ToCaller(id.clone(), self.answer(id, why)));
         }
         effects
     }
@@ -206,43 +219,46 @@ impl Session {
         Seal::claims(&state).then(|| state.into_owned())
     }
 
-    /// Opens the state that came back with a call, and takes it out of the frame.
-    pub(super) fn open_state(
+    /// The frame without what is ours in it, and what that was.
+    pub(super) fn come_back(
         &self,
         frame: &Frame,
         params: &Params,
-        state: &str,
+        state: String,
+    ) -> Option<(Frame, Back)> {
+        let answers = frame.member(params.whole, "inputResponses");
+        let back = Back {
+            state,
+            declined: is_declined(frame, frame.member(answers, KEY)),
+            answers: answers
+                .map_or_else(|| b"null".to_vec(), |answers| frame.part(answers).to_vec()),
+        };
+        let bytes = splice::without(frame, &["requestState", "inputResponses"])?;
+        Some((Frame::read(bytes, &self.settings.limits).ok()?, back))
+    }
+
+    /// The approval that a state was made for, if it was made for this call.
+    pub(super) fn open_state(
+        &self,
+        back: &Back,
         (tool, args): (&str, &Json),
         now: Instant,
-    ) -> Option<Back> {
+    ) -> Option<ApprovalId> {
         let seal = self.settings.seal.as_ref()?;
-        let text = seal.open(state, &context(tool, args))?;
+        let text = seal.open(&back.state, &context(tool, args))?;
         let (approval, until) = text.split_once(' ')?;
         let until = Duration::from_secs(until.parse().ok()?);
-        let answers = frame.member(params.whole, "inputResponses");
-        let declined = is_declined(frame, frame.member(answers, KEY));
-        let bytes = splice::without(frame, &["requestState", "inputResponses"])?;
-        let back = Back {
-            approval: approval.parse().ok()?,
-            frame: Frame::read(bytes, &self.settings.limits).ok()?,
-            declined,
-        };
-        (now.saturating_duration_since(self.began) <= until).then_some(back)
+        let approval = approval.parse().ok()?;
+        (now.saturating_duration_since(self.began) <= until).then_some(approval)
     }
 
     /// The client's human does not want the call that came back.
-    pub(super) fn declined(&self, id: &Id, frame: &Frame, back: &Back) -> Option<Vec<Effect>> {
-        let Kind::Request { params, .. } = frame.kind() else {
-            return None;
-        };
-        let answers = frame.member(params.whole, "inputResponses");
-        back.declined.then(|| {
-            vec![
-                heard(answers.map_or(b"null", |answers| frame.part(answers))),
-                Effect::job(Job::Withdraw(back.approval)),
-                Effect::ToCaller(id.clone(), self.answer(id, &taken_back())),
-            ]
-        })
+    pub(super) fn declined(&self, id: &Id, back: &Back, approval: ApprovalId) -> Vec<Effect> {
+        vec![
+            heard(&back.answers),
+            Effect::job(Job::Withdraw(approval)),
+            Effect::ToCaller(id.clone(), self.answer(id, &taken_back())),
+        ]
     }
 
     /// A state that does not open.
@@ -293,5 +309,7 @@ fn context(tool: &str, args: &Json) -> Vec<u8> {
 
 /// Under which name our question stands among those of a server.
 const KEY: &str = "countersign";
+/// What a client says that knows tasks.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// How long a state can come back. The approval itself may end sooner.
 const STATE_LIFE: Duration = Duration::from_secs(3600);

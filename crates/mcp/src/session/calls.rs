@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use countersign_canon::{Json, Limits};
 use countersign_engine::{Outcome, Running};
 
-use crate::frame::{Frame, Id, Kind, Params};
+use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Refused};
-use crate::splice;
 use crate::tools::Definition;
+use crate::{beside, splice};
 
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
@@ -28,6 +28,22 @@ impl Session {
         params: Params,
         now: Instant,
     ) -> Vec<Effect> {
+        // What was ours is taken out before anybody looks at the rest.
+        let came = match Self::comes_back(&frame, &params) {
+            None => None,
+            Some(state) => match self.come_back(&frame, &params, state) {
+                Some(came) => Some(came),
+                None => return vec![self.refuse_state(&id)],
+            },
+        };
+        let (frame, came) = match came {
+            None => (frame, None),
+            Some((bare, came)) => (bare, Some(came)),
+        };
+        let params = match frame.kind() {
+            Kind::Request { params, .. } => *params,
+            _ => params,
+        };
         let (tool, args) = match understood(&frame, &params) {
             Ok(understood) => understood,
             Err(message) => {
@@ -40,22 +56,15 @@ impl Session {
                 return vec![self.complain("client_call_refused", message, then)];
             }
         };
-        let (frame, back) = match Self::comes_back(&frame, &params) {
-            None => (frame, None),
-            Some(state) => match self.open_state(&frame, &params, &state, (&tool, &args), now) {
+        let back = match came {
+            None => None,
+            Some(came) => match self.open_state(&came, (&tool, &args), now) {
                 None => return vec![self.refuse_state(&id)],
-                Some(back) => {
-                    if let Some(effects) = self.declined(&id, &frame, &back) {
-                        return effects;
-                    }
-                    (back.frame, Some(back.approval))
+                Some(approval) if came.is_declined() => {
+                    return self.declined(&id, &came, approval);
                 }
+                Some(approval) => Some(approval),
             },
-        };
-        // What was taken out of the frame has moved the rest.
-        let params = match frame.kind() {
-            Kind::Request { params, .. } => *params,
-            _ => params,
         };
         let approval = frame.member(params.meta, APPROVAL);
         let approval = approval.map(|span| frame.text(Some(span)).and_then(|it| it.parse().ok()));
@@ -124,7 +133,14 @@ impl Session {
         };
         if !wanted {
             self.asked.remove(&id);
-            return vec![settle(running, failed("cancelled"), Delivery::default())];
+            let then = match self.carries_task(&id) {
+                // Whoever asks about a task waits for an answer, whatever became of the call.
+                true => {
+                    self.to_client(&id, &Refused::denied("CANCELLED", "the call was cancelled"))
+                }
+                false => Delivery::default(),
+            };
+            return vec![settle(running, failed("cancelled"), then)];
         }
         if self.server_gone {
             self.asked.remove(&id);
@@ -143,6 +159,10 @@ impl Session {
     /// The client no longer wants something.
     pub(super) fn client_cancels(&mut self, frame: Frame) -> Vec<Effect> {
         let id = frame.cancelled();
+        if id.as_ref().is_some_and(|id| self.carries_task(id)) {
+            // Who stops asking about a task does not stop the task.
+            return Vec::new();
+        }
         match id.as_ref().and_then(|id| self.asked.get_mut(id)) {
             Some(Asked::Call(CallState::Deciding { cancelled })) => {
                 cancelled.store(true, Ordering::Release);
@@ -178,7 +198,7 @@ impl Session {
             Kind::Request { .. } | Kind::Notification { .. } => {
                 let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
                 let then = self.to_client(id, &refused);
-                return settle(running, failed("server_frame_refused"), then);
+                return settle(running, lost("server_frame_refused"), then);
             }
         };
         let length = (part.end - part.start) as u64;
@@ -188,9 +208,10 @@ impl Session {
                 "the result has {length} bytes and was refused, {most} are allowed; ask for less"
             );
             let then = self.to_client(id, &Refused::denied("OUTPUT_TOO_LARGE", text));
-            return settle(running, failed("output_too_large"), then);
+            return settle(running, lost("output_too_large"), then);
         }
         let content = record::content(frame.part(part));
+        let is_open = is_open(&frame, part);
         let warning = running.warning();
         let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
         let then = Delivery {
@@ -198,7 +219,11 @@ impl Session {
             waits: Waits::Client(id.clone()),
             ..Delivery::default()
         };
-        settle(running, Outcome::Result { content, is_error }, then)
+        let outcome = match is_open {
+            true => Outcome::Open { content },
+            false => Outcome::Result { content, is_error },
+        };
+        settle(running, outcome, then)
     }
 
     /// A refusal for a client that waits.
@@ -224,10 +249,10 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
         Some(span) => Json::admit(frame.part(span), &Limits::event())
             .map_err(|error| error.within("/params/arguments").to_string())?,
     };
-    match args {
-        Json::Object(_) | Json::Null => Ok((tool.into_owned(), args)),
-        _ => Err("`arguments` must be an object".to_owned()),
+    if !matches!(args, Json::Object(_) | Json::Null) {
+        return Err("`arguments` must be an object".to_owned());
     }
+    Ok((tool.into_owned(), beside::join(args, frame, params)?))
 }
 
 pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effect {
@@ -236,6 +261,21 @@ pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effe
         outcome,
         then,
     })
+}
+
+/// Whether a result says that the tool is not done.
+fn is_open(frame: &Frame, result: Span) -> bool {
+    let kind = frame.text(frame.member(Some(result), "resultType"));
+    let is_task = frame.member(Some(result), "task").is_some();
+    matches!(kind.as_deref(), Some("task" | "input_required")) || (kind.is_none() && is_task)
+}
+
+/// It was sent, and nobody knows how it went.
+pub(super) fn lost(code: &str) -> Outcome {
+    Outcome::Lost {
+        code: code.to_owned(),
+        message: "the call has no result that can be believed".to_owned(),
+    }
 }
 
 pub(super) fn failed(code: &str) -> Outcome {

@@ -2,6 +2,7 @@
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
 use crate::gate::{Delivery, Waits};
+use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
 use crate::record;
@@ -9,7 +10,7 @@ use crate::reply::{INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::ask::Abilities;
-use super::pending::{Asked, NoPlace, ServerAsked};
+use super::pending::{Asked, CallState, NoPlace, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
 use std::time::Instant;
@@ -17,6 +18,11 @@ use std::time::Instant;
 impl Session {
     /// A frame came from the client.
     pub fn from_client(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
+        // SECURITY: a server that ends lines there would see messages that nobody has decided about.
+        if !Line::is_one(&bytes) {
+            let error = FrameError::of(Fault::CarriageReturn, &bytes);
+            return vec![self.client_fault(&error)];
+        }
         if let Some(messages) = self.batch(&bytes) {
             let messages = messages.into_iter();
             return messages
@@ -33,6 +39,22 @@ impl Session {
             true => frame::batch(bytes, &self.settings.limits),
             false => None,
         }
+    }
+
+    /// The client has closed its end: nobody waits for a human any more.
+    pub fn client_closed(&mut self) -> Vec<Effect> {
+        self.client_gone = true;
+        let held: Vec<Id> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| matches!(asked, Asked::Call(CallState::Held(_))))
+            .map(|(id, _)| id.clone())
+            .collect();
+        let mut effects = self.withdraw_tasks();
+        for id in held {
+            effects.extend(self.take_back(&id, &left()));
+        }
+        effects
     }
 
     fn client_bytes(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
@@ -124,6 +146,9 @@ impl Session {
         if method == Method::Initialize {
             let capabilities = frame.member(params.whole, "capabilities");
             self.client = Abilities::read(&frame, capabilities);
+        }
+        if let Some(effects) = self.about_task(&frame, &id, method, &params, now) {
+            return effects;
         }
         let asked = match method.from_client() {
             Route::Call => return self.call(frame, id, params, now),
@@ -260,6 +285,14 @@ impl Session {
             ),
         }
     }
+}
+
+/// What a call that was held hears when its client has closed its end.
+pub(super) fn left() -> Refused {
+    Refused::denied(
+        "APPROVAL_WITHDRAWN",
+        "the client closed its end before a human had decided; the request was taken back",
+    )
 }
 
 /// The id under which the log knows a request of the server.

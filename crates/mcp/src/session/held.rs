@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use countersign_engine::ApprovalId;
 
 use super::ask::Form;
+use super::client::{SERVER_GONE, left};
 use super::pending::{Asked, CallState, Held};
 use super::{Effect, Session};
 use crate::frame::{Id, Kind};
 use crate::gate::{Call, Job};
 use crate::reply::{self, Refused};
+use crate::tools::Definition;
 
 impl Session {
     /// Nobody has decided about a call yet.
@@ -21,8 +23,24 @@ impl Session {
         refused: Refused,
         now: Instant,
     ) -> Vec<Effect> {
+        let call = match self.task_waits(call) {
+            Ok(effects) => return effects,
+            Err(call) => *call,
+        };
         let id = call.id.clone();
-        let wanted = !call.cancelled.load(Ordering::Acquire) && !self.server_gone;
+        let gone = match (self.client_gone, self.server_gone) {
+            (true, _) => Some(left()),
+            (_, true) => Some(Refused::denied("SERVER_GONE", SERVER_GONE)),
+            _ => None,
+        };
+        if let Some(gone) = gone {
+            let waits = self.asked.remove(&id).is_some();
+            let answer = self.answer(&id, &gone);
+            let answer = waits.then_some(Effect::ToCaller(id, answer));
+            let withdraw = Effect::job(Job::Withdraw(approval));
+            return std::iter::once(withdraw).chain(answer).collect();
+        }
+        let wanted = !call.cancelled.load(Ordering::Acquire);
         let form = match self.is_held(&id) || !wanted {
             true => Form::Open,
             false => self.form(&call),
@@ -33,9 +51,19 @@ impl Session {
             self.asked.remove(&id);
             return vec![round];
         }
+        let call = match form {
+            Form::Task => match self.make_task(call, approval, now) {
+                Ok(effects) => {
+                    self.asked.remove(&id);
+                    return effects;
+                }
+                Err(call) => *call,
+            },
+            _ => call,
+        };
         let question = match form {
             Form::Question => self.question(&call, &refused),
-            Form::Open | Form::Round => None,
+            Form::Open | Form::Round | Form::Task => None,
         };
         let held = match self.asked.remove(&id).filter(|_| wanted) {
             Some(Asked::Call(CallState::Held(before))) => Held {
@@ -92,8 +120,37 @@ impl Session {
                 Effect::ToCaller(id.clone(), reply::progress(token, held.times_told, text))
             }));
         }
-        effects.push(Effect::job(Job::Look(Box::new(call), held.approval)));
+        let approval = held.approval;
+        effects.extend(self.look_again(call, approval, now));
         effects
+    }
+
+    /// Looks what people have decided about a call, if its tool is still what they were asked about.
+    pub(super) fn look_again(
+        &mut self,
+        mut call: Call,
+        approval: ApprovalId,
+        now: Instant,
+    ) -> Vec<Effect> {
+        if self.is_unchanged(&call) {
+            return vec![Effect::job(Job::Look(Box::new(call), approval))];
+        }
+        // It goes the way of a new call, with the approval that it comes back for.
+        call.back = Some(approval);
+        if self.shelf.is_complete() {
+            return vec![self.submit(call)];
+        }
+        let waiting = Asked::Call(CallState::Waiting);
+        self.asked.insert(call.id.clone(), waiting);
+        self.wait_for_list(call, now)
+    }
+
+    /// Whether the tool of a call is known to be what it was when the call was submitted.
+    fn is_unchanged(&self, call: &Call) -> bool {
+        let definition = self.shelf.definition(&call.tool).map(Definition::digest);
+        self.shelf.is_complete()
+            && definition == call.definition
+            && self.shelf.standing(&call.tool).objection().is_none()
     }
 
     /// The client no longer wants a call that is held.

@@ -6,7 +6,7 @@ use crate::Id;
 use crate::gate::{Delivery, Job, Waits};
 use crate::reply::Refused;
 
-use super::calls::{failed, settle};
+use super::calls::{failed, lost, settle};
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 
@@ -37,7 +37,12 @@ impl Session {
                         ..Delivery::default()
                     },
                 };
-                vec![settle(running, failed(code), then)]
+                // A server that refuses a request did not run it.
+                let outcome = match code.starts_with("http_4") {
+                    true => failed(code),
+                    false => lost(code),
+                };
+                vec![settle(running, outcome, then)]
             }
             Some(Asked::Call(CallState::Waiting)) => {
                 self.list.forget(id);
@@ -60,7 +65,10 @@ impl Session {
                 effects.extend(self.release());
                 effects
             }
-            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => vec![self.instead(id, instead)],
+            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => {
+                self.forget_question(id);
+                vec![self.instead(id, instead)]
+            }
         }
     }
 

@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 
 use crate::frame::{Frame, FrameError, Id, Kind, Params};
 use crate::gate::{Delivery, Job, Waits};
+use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
 use crate::record;
 use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
-use super::calls::{failed, settle};
+use super::calls::{lost, settle};
 use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
 use super::list::Page;
 use super::pending::{Asked, CallState, ServerAsked};
@@ -19,6 +20,10 @@ use super::{Effect, Session, Unknown, record_then_client};
 impl Session {
     /// A frame came from the server.
     pub fn from_server(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        if !Line::is_one(&bytes) {
+            let error = FrameError::of(Fault::CarriageReturn, &bytes);
+            return self.server_fault(&error);
+        }
         if let Some(messages) = self.batch(&bytes) {
             let messages = messages.into_iter();
             return messages.flat_map(|one| self.server_bytes(one)).collect();
@@ -52,12 +57,12 @@ impl Session {
         // Calls that wait for the list are among those that are answered here.
         self.list.forget_all();
         self.questions.clear();
-        let mut effects = Vec::new();
+        let mut effects = self.withdraw_tasks();
         for (id, asked) in self.asked.drain() {
             match asked {
                 Asked::Call(CallState::Running { running, .. }) => {
                     let then = self.to_client(&id, &refused);
-                    effects.push(settle(running, failed("server_gone"), then));
+                    effects.push(settle(running, lost("server_gone"), then));
                 }
                 // The decision is on its way; what it begins is settled when it arrives.
                 deciding @ Asked::Call(CallState::Deciding { .. }) => {
@@ -247,7 +252,7 @@ impl Session {
         match self.asked.remove(id) {
             Some(Asked::Call(CallState::Running { running, .. })) => {
                 let then = self.to_client(id, &refused);
-                effects.push(settle(running, failed("server_frame_refused"), then));
+                effects.push(settle(running, lost("server_frame_refused"), then));
             }
             Some(Asked::List { .. }) => {
                 self.list.client_has_answer();

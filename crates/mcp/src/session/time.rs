@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::outbound::Outbound;
 use crate::reply::{self, Refused};
 
-use super::calls::{failed, settle};
+use super::calls::{lost, settle};
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 use crate::Id;
@@ -35,17 +35,18 @@ impl Session {
 
     /// The connection is over: calls without an answer are settled as such.
     pub fn end(&mut self) -> Vec<Effect> {
+        let tasks = self.withdraw_tasks();
         let all = self.asked.drain().into_iter();
-        all.filter_map(|(_, asked)| match asked {
+        let calls = all.filter_map(|(_, asked)| match asked {
             Asked::Call(CallState::Running { running, .. }) => Some(settle(
                 running,
-                failed("connection_closed"),
+                lost("connection_closed"),
                 Delivery::default(),
             )),
             Asked::Call(CallState::Held(held)) => Some(Effect::job(Job::Withdraw(held.approval))),
             _ => None,
-        })
-        .collect()
+        });
+        calls.chain(tasks).collect()
     }
 
     fn time_out(&mut self, id: &Id) -> Vec<Effect> {
@@ -63,7 +64,7 @@ impl Session {
         let cancel = reply::cancelled(id, "timeout");
         vec![
             Effect::ToServer(Outbound::own(cancel)),
-            settle(running, failed("timeout"), then),
+            settle(running, lost("timeout"), then),
         ]
     }
 }

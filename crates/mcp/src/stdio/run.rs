@@ -166,7 +166,9 @@ impl Loop {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.on_time(Instant::now());
+            let now = Instant::now();
+            self.on_time(now);
+            self.close_when_all_is_sent(now);
         }
         self.finish(inbox, gate)
     }
@@ -200,7 +202,11 @@ impl Loop {
                 let effects = self.session.done(done, now);
                 self.apply(effects);
             }
-            Event::ClientClosed => self.client_closed = true,
+            Event::ClientClosed => {
+                self.client_closed = true;
+                let effects = self.session.client_closed();
+                self.apply(effects);
+            }
             Event::ServerClosed => self.server_is_closed(now),
             Event::Exited => {
                 self.exited = true;
@@ -214,7 +220,10 @@ impl Loop {
                 self.push_after(GRACE, Signal::KILL, now);
             }
         }
-        // What the client sent last is decided before the server hears that nothing follows.
+    }
+
+    /// What the client sent last is decided before the server hears that nothing follows.
+    fn close_when_all_is_sent(&mut self, now: Instant) {
         let all_sent = self.open_jobs == 0 && !self.session.has_unsent();
         if self.client_closed && all_sent && !self.to_server.is_closed() {
             self.to_server.close();

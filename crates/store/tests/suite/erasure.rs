@@ -163,6 +163,7 @@ fn a_rotation_leaves_nothing_that_the_old_key_opens() {
     let reader = Reader::open(&folder).unwrap();
     assert_eq!(contents(&scope, &reader), ["x"]);
     fs::write(folder.master_key(), old_file).unwrap();
+    let reader = Reader::open(&folder).unwrap();
     let error = reader.session_key(&scope).map(|_| ()).unwrap_err();
     assert!(
         matches!(error, Error::Keyring(KeyringError::Missing(_))),

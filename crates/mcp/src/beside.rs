@@ -1,0 +1,154 @@
+//! What stands beside the arguments of a call, and is part of it.
+//!
+//! A server may act on any member of `params`. So whatever is not known to change nothing is judged,
+//! shown, approved and recorded as an argument of its own, under a name that no tool has.
+
+use countersign_canon::scan::Scan;
+use countersign_canon::{Json, Limits, Numbers, Object};
+
+use crate::frame::{Frame, Params, Span};
+
+/// The arguments, with what stands beside them.
+pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, String> {
+    if args.get(BESIDE).is_some() {
+        return Err(format!("no argument can be called `{BESIDE}`"));
+    }
+    let part = |span: Option<Span>| span.map(|span| frame.part(span));
+    let mut found = members(part(params.whole), is_known)?;
+    let meta = members(part(params.meta), is_known_meta)?;
+    if !meta.is_empty() {
+        found.insert("_meta".to_owned(), Json::Object(meta));
+    }
+    if found.is_empty() {
+        return Ok(args);
+    }
+    let mut all = match args {
+        Json::Object(args) => args,
+        _ => Object::new(),
+    };
+    all.insert(BESIDE.to_owned(), Json::Object(found));
+    Ok(Json::Object(all))
+}
+
+/// The arguments alone, if what stands beside them is as it is in the frame.
+///
+/// FAIL-CLOSED: what a policy has changed there is not sent.
+pub(crate) fn split(all: &Json, frame: &Frame, params: &Params) -> Option<Json> {
+    let Json::Object(members) = all else {
+        return Some(all.clone());
+    };
+    let mut args = members.clone();
+    let stored = args.remove(BESIDE);
+    let found = join(Json::Object(Object::new()), frame, params).ok()?;
+    match stored.as_ref() == found.get(BESIDE) {
+        true => Some(Json::Object(args)),
+        false => None,
+    }
+}
+
+fn members(text: Option<&[u8]>, is_known: fn(&str) -> bool) -> Result<Object, String> {
+    let mut found = Object::new();
+    let Some(text) = text.filter(|text| text.starts_with(b"{")) else {
+        return Ok(found);
+    };
+    let mut unread = None;
+    let mut scan = Scan::new(text, &LIMITS).map_err(|error| error.to_string())?;
+    let scanned = scan.object(|scan, key| {
+        let value = scan.value()?;
+        if is_known(&key) {
+            return Ok(());
+        }
+        match Json::admit(text.get(value).unwrap_or_default(), &Limits::event()) {
+            Ok(value) => {
+                found.insert(key.into_owned(), value);
+            }
+            Err(error) => unread = Some(format!("`{key}`: {error}")),
+        }
+        Ok(())
+    });
+    scanned.map_err(|error| error.to_string())?;
+    match unread {
+        Some(problem) => Err(problem),
+        None => Ok(found),
+    }
+}
+
+/// The parameters that are judged for themselves.
+fn is_known(key: &str) -> bool {
+    matches!(key, "name" | "arguments" | "_meta")
+}
+
+/// What the protocol says about a message and its sender, and what is meant for us.
+fn is_known_meta(key: &str) -> bool {
+    matches!(
+        key,
+        "progressToken" | "traceparent" | "tracestate" | "baggage"
+    ) || key.starts_with("io.modelcontextprotocol/")
+        || key.starts_with("countersign/")
+}
+
+/// Under which name it stands among the arguments.
+const BESIDE: &str = "countersign/beside";
+/// The frame was read before, within narrower limits.
+const LIMITS: Limits = Limits {
+    max_bytes: usize::MAX,
+    max_depth: 512,
+    numbers: Numbers::Exact,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FrameLimits;
+    use crate::frame::Kind;
+
+    fn frame(params: &str) -> (Frame, Params) {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t"{params}}}}}"#
+        );
+        let frame = Frame::read(text.into_bytes(), &FrameLimits::default()).unwrap();
+        let Kind::Request { params, .. } = frame.kind() else {
+            panic!();
+        };
+        let params = *params;
+        (frame, params)
+    }
+
+    fn joined(params: &str) -> String {
+        let (frame, params) = frame(params);
+        let all = join(Json::object([("a", Json::from(1u64))]), &frame, &params).unwrap();
+        String::from_utf8(all.to_sorted_ascii()).unwrap()
+    }
+
+    #[test]
+    fn what_the_protocol_says_of_a_message_is_no_argument_and_everything_else_is() {
+        assert_eq!(
+            joined(
+                r#","_meta":{"progressToken":1,"io.modelcontextprotocol/x":2,"countersign/approval":"a"}"#
+            ),
+            r#"{"a":1}"#
+        );
+        assert_eq!(
+            joined(r#","task":{"ttl":1},"_meta":{"shop/amount":5},"inputResponses":{"q":true}"#),
+            r#"{"a":1,"countersign/beside":{"_meta":{"shop/amount":5},"inputResponses":{"q":true},"task":{"ttl":1}}}"#
+        );
+    }
+
+    #[test]
+    fn what_stands_beside_is_sent_as_it_was_judged_or_not_at_all() {
+        let (one, params) = frame(r#","task":{"ttl":1}"#);
+        let all = join(Json::object([("a", Json::from(1u64))]), &one, &params).unwrap();
+        let args = split(&all, &one, &params).unwrap();
+        assert_eq!(args, Json::object([("a", Json::from(1u64))]));
+        let (other, others) = frame(r#","task":{"ttl":2}"#);
+        assert_eq!(split(&all, &other, &others), None);
+        assert_eq!(split(&args, &one, &params), None);
+    }
+
+    #[test]
+    fn an_argument_of_that_name_is_refused() {
+        let (one, params) = frame("");
+        let forged = Json::object([(BESIDE, Json::from(1u64))]);
+        assert!(join(forged, &one, &params).is_err());
+    }
+}
