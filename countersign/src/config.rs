@@ -78,6 +78,24 @@ pub(crate) const KEYS: &[Key] = &[
         "How long running actions have when the daemon ends",
     ),
     key(
+        "checkpoint.seconds",
+        Kind::Count,
+        Some("60"),
+        "How often a checkpoint of what is new is signed; 0 is never",
+    ),
+    key(
+        "checkpoint.name",
+        Kind::Text,
+        None,
+        "The name of the log, given once with its first checkpoint",
+    ),
+    key(
+        "checkpoint.out",
+        Kind::Text,
+        None,
+        "A folder that checkpoints and tiles are written to",
+    ),
+    key(
         "rate.token_per_second",
         Kind::Count,
         Some("0"),

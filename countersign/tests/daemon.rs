@@ -352,3 +352,38 @@ fn a_socket_of_systemd_is_used_and_systemd_is_told() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// What was recorded is covered by a signed checkpoint when the daemon has ended, unless nobody wants one.
+#[test]
+fn checkpoints_are_published_without_being_asked_for() {
+    let parent = tempfile::tempdir().unwrap();
+    for (every, name) in [("3600", "with"), ("0", "without")] {
+        let folder = parent.path().join(name);
+        let out = parent.path().join(format!("{name}-public"));
+        let config = parent.path().join("config.toml");
+        let text =
+            format!("[checkpoint]\nseconds = {every}\nname = \"example.com/log\"\nout = {out:?}\n");
+        std::fs::write(&config, text).unwrap();
+        let mut daemon = Daemon::start(&folder, &["--config", config.to_str().unwrap()]);
+        let token = daemon.first_token();
+        let event =
+            r#"{"session_id":"s","event_type":"MEMORY_WRITE","payload":{},"tenant_id":"default"}"#;
+        let recorded = daemon.ask(&format!(
+            "POST /v1/events HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nHost: {}\r\nConnection: close\r\n\r\n{event}",
+            event.len(),
+            daemon.address
+        ));
+        assert!(recorded.starts_with("HTTP/1.1 201"), "{recorded}");
+        assert!(daemon.end().success());
+        let published = std::fs::read_to_string(out.join("checkpoint"));
+        match every {
+            "0" => assert!(published.is_err()),
+            _ => {
+                let note = published.unwrap();
+                assert!(note.starts_with("example.com/log\n1\n"), "{note}");
+                assert!(out.join("tile/entries/000.p/1").exists());
+            }
+        }
+    }
+}

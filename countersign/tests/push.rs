@@ -67,9 +67,19 @@ fn answer(mut stream: TcpStream, mood: Mood, seen: &Mutex<Seen>) {
     let mut seen = seen.lock().unwrap();
     seen.requests += 1;
     if !matches!(mood, Mood::Fails) {
-        let event = Json::admit(&body, &Limits::event()).unwrap();
-        let id = event.get("id").and_then(Json::as_str).unwrap().to_owned();
-        seen.bodies.entry(id).or_default().push(body);
+        let body = Json::admit(&body, &Limits::event()).unwrap();
+        // A batch is a list of events.
+        let events = match body {
+            Json::Array(events) => events,
+            event => vec![event],
+        };
+        for event in events {
+            let id = event.get("id").and_then(Json::as_str).unwrap().to_owned();
+            seen.bodies
+                .entry(id)
+                .or_default()
+                .push(event.to_jcs().unwrap());
+        }
     }
     let status = match mood {
         Mood::Takes => "202 Accepted",
@@ -89,6 +99,10 @@ fn countersign(data: &Path, arguments: &[&str]) -> Output {
 }
 
 fn push(data: &Path, port: u16) -> Output {
+    push_with(data, port, &[])
+}
+
+fn push_with(data: &Path, port: u16, more: &[&str]) -> Output {
     let to = format!("http://127.0.0.1:{port}/events");
     let arguments = [
         "evidence",
@@ -100,29 +114,50 @@ fn push(data: &Path, port: u16) -> Output {
         "--to",
         &to,
     ];
-    countersign(data, &arguments)
+    countersign(data, &[&arguments[..], more].concat())
+}
+
+fn fill(data: &Path) {
+    for key in 0..6 {
+        let payload = format!(r#"{{"memory_key":"k{key}"}}"#);
+        let arguments = ["log", "append", "--session", "s1", "--type", "MEMORY_WRITE"];
+        let arguments = [&arguments[..], &["--payload", &payload]].concat();
+        assert!(countersign(data, &arguments).status.success());
+    }
+}
+
+#[test]
+fn batches_that_are_repeated_hold_the_same_events_with_the_same_content() {
+    let data = tempfile::tempdir().unwrap();
+    fill(data.path());
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    use Mood::{Fails, HangsUp, Takes};
+    // Seven events in batches of three: one arrives, the next arrives without a word and is not taken again.
+    let port = endpoint(vec![Takes, HangsUp, Fails], &seen, 0);
+    let stopped = push_with(data.path(), port, &["--batch", "3"]);
+    assert_eq!(stopped.status.code(), Some(1), "{stopped:?}");
+    let port = endpoint(vec![Takes, Takes], &seen, port);
+    // Whatever the next run wants, what is on its way goes first, as it was.
+    let done = push_with(data.path(), port, &["--batch", "2"]);
+    assert!(done.status.success(), "{done:?}");
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.requests, 5);
+    assert_eq!(seen.bodies.len(), 7);
+    for (id, bodies) in &seen.bodies {
+        let times = if ["s1:3", "s1:4", "s1:5"].contains(&id.as_str()) {
+            2
+        } else {
+            1
+        };
+        assert_eq!(bodies.len(), times, "{id}");
+        assert!(bodies.iter().all(|body| *body == bodies[0]), "{id}");
+    }
 }
 
 #[test]
 fn nothing_is_lost_and_nothing_comes_twice_with_another_content() {
     let data = tempfile::tempdir().unwrap();
-    for key in 0..6 {
-        let payload = format!(r#"{{"memory_key":"k{key}"}}"#);
-        let appended = countersign(
-            data.path(),
-            &[
-                "log",
-                "append",
-                "--session",
-                "s1",
-                "--type",
-                "MEMORY_WRITE",
-                "--payload",
-                &payload,
-            ],
-        );
-        assert!(appended.status.success());
-    }
+    fill(data.path());
     let seen = Arc::new(Mutex::new(Seen::default()));
     use Mood::{Fails, HangsUp, Takes};
     // It fails once, takes two events, takes a third without a word, and goes away.

@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test may stop at once"
 )]
 #![cfg(unix)]
@@ -295,4 +296,119 @@ fn a_page_is_what_another_reader_of_html_finds() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(3));
+}
+
+/// A call that really runs between two looks at what it changes: the records of the session, and the pack
+/// of it, tell the digests that git gives.
+#[test]
+fn records_tell_the_state_before_and_after_a_call_that_ran() {
+    let folder = folder();
+    let root = folder.path();
+    let tree = |folder: &Path| format!("git-sha1:{}", git_tree(folder));
+    let before = tree(root);
+    let outside = tempfile::tempdir().unwrap();
+    let place = |name: &str| outside.path().join(name).to_str().unwrap().to_owned();
+    let manifest = "schema: countersign/manifest/v1\nname: build\nversion: 1.0.0\npublisher: test\npermissions:\n  tools:\n    build: {side_effect: mutate-local}\n";
+    fs::write(place("manifest.yaml"), manifest).unwrap();
+    let binary = env!("CARGO_BIN_EXE_countersign");
+    let data = place("data");
+    let manifest = place("manifest.yaml");
+    let act = |step: &str, command: &str| {
+        let arguments = [
+            "action",
+            "run",
+            "--manifest",
+            &manifest,
+            "--data",
+            &data,
+            "--session",
+            "s1",
+            "--tool",
+            "build",
+            "--args",
+            step,
+            "--person",
+            "dana",
+            "--state",
+            "git-tree .",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ];
+        run(binary, &arguments, root)
+    };
+    act(r#"{"step":1}"#, "true");
+    act(r#"{"step":2}"#, "echo new > src/new.rs");
+    let after = tree(root);
+    assert_ne!(before, after);
+    let records = run(
+        binary,
+        &["evidence", "aep", "--session", "s1", "--data", &data],
+        root,
+    );
+    let records: Vec<Json> = records
+        .lines()
+        .map(|line| Json::admit(line.as_bytes(), &Limits::event()).unwrap())
+        .collect();
+    let told = |record: &Json, member: &str| {
+        let action = &record.get("actions").and_then(Json::as_array).unwrap()[0];
+        action.get(member).and_then(Json::as_str).map(str::to_owned)
+    };
+    let expect = [(&before, &before), (&before, &after)];
+    assert_eq!(records.len(), expect.len());
+    for (record, (pre, post)) in records.iter().zip(expect) {
+        assert_eq!(
+            told(record, "state_digest_kind").as_deref(),
+            Some("git-tree")
+        );
+        assert_eq!(told(record, "pre_state_digest").as_ref(), Some(pre));
+        assert_eq!(told(record, "post_state_digest").as_ref(), Some(post));
+    }
+    let pack = place("s1.pack");
+    let export = [
+        "evidence",
+        "export",
+        "--session",
+        "s1",
+        "--data",
+        &data,
+        "--disclose",
+        "TOOL_RESULT/*",
+        "--out",
+        &pack,
+    ];
+    run(binary, &export, root);
+    let said = run(binary, &["verify", &pack], root);
+    assert!(said.contains(&format!("stayed {before}")), "{said}");
+    assert!(
+        said.contains(&format!("was {before} before and {after} after")),
+        "{said}"
+    );
+    // What cannot be observed before does not run.
+    let refused = Command::new(binary)
+        .args([
+            "action",
+            "run",
+            "--manifest",
+            &manifest,
+            "--data",
+            &data,
+            "--session",
+            "s2",
+        ])
+        .args([
+            "--tool",
+            "build",
+            "--person",
+            "dana",
+            "--state",
+            "git-tree nowhere",
+        ])
+        .args(["--", "sh", "-c", "echo ran > ran.txt"])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert!(!root.join("ran.txt").exists());
 }

@@ -33,7 +33,12 @@ const EDGES: &[(&str, &[&str])] = &[
             "approval", "canon", "display", "event", "policy", "session", "store", "vault",
         ],
     ),
-    ("verify", &["approval", "canon", "event", "pack", "tlog"]),
+    (
+        "verify",
+        &[
+            "approval", "canon", "event", "evidence", "pack", "redact", "tlog",
+        ],
+    ),
     ("web", &["canon"]),
     (
         "mcp",
@@ -43,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "api",
         &[
             "approval", "canon", "display", "engine", "event", "policy", "session", "store",
-            "verify", "web",
+            "tlog", "verify", "web",
         ],
     ),
     (

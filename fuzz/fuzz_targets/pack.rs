@@ -4,7 +4,7 @@
 
 use countersign_pack::archive::{self, Limits};
 use countersign_pack::dsse::Envelope;
-use countersign_pack::{DisclosedOpening, Statement};
+use countersign_pack::{DisclosedOpening, PolicyDocument, Statement};
 use countersign_verify::pack::{Trust, html, verify_pack};
 use libfuzzer_sys::fuzz_target;
 
@@ -24,6 +24,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(statement) = Statement::read(bytes) {
         assert_eq!(statement.to_text().as_deref(), Ok(bytes));
+    }
+    if let Ok(policies) = PolicyDocument::read(bytes) {
+        assert_eq!(policies.to_text().as_deref(), Ok(bytes));
+        let _ = policies.digest();
     }
     if let Ok(opening) = DisclosedOpening::read(bytes) {
         assert_eq!(opening.to_line().as_deref(), Ok(bytes));

@@ -11,8 +11,11 @@ use crate::output::Format;
 
 mod cosign;
 mod publish;
+mod rotate;
 mod show;
 mod write;
+
+pub(crate) use write::Folder;
 
 /// Checkpoints: what the log signs, and what others keep to notice if it changes.
 #[derive(Subcommand)]
@@ -21,6 +24,8 @@ pub(crate) enum Checkpoint {
     Show(show::Show),
     /// Sign a checkpoint of everything that is recorded, and write it out with its tiles
     Publish(publish::Publish),
+    /// Give the log a new key
+    Rotate(rotate::Rotate),
     /// Add signatures of witnesses to a checkpoint
     Cosign(cosign::Cosign),
 }
@@ -30,6 +35,7 @@ impl Checkpoint {
         match self {
             Self::Show(show) => show.run(format),
             Self::Publish(publish) => publish.run(format),
+            Self::Rotate(rotate) => rotate.run(format),
             Self::Cosign(cosign) => cosign.run(format),
         }
     }
@@ -46,7 +52,7 @@ fn json(published: &Published, key: &Key) -> Json {
     let said = |value: Option<String>| value.map_or(Json::Null, Json::from);
     let count = |count: Option<u64>| count.map_or(Json::Null, Json::from);
     let witnesses = published.note.signatures().iter();
-    let witnesses = witnesses.filter(|line| line.hint != key.hint() || line.name != key.name());
+    let witnesses = witnesses.filter(|line| line.name != key.name());
     Json::object([
         ("origin", Json::from(checkpoint.origin.as_str())),
         ("size", Json::from(checkpoint.size)),

@@ -7,7 +7,9 @@ use crate::exit::Exit;
 use crate::output::Format;
 
 pub(crate) use exchange::Exchange;
+pub(crate) use state::Observed;
 
+mod account;
 mod aep;
 mod check;
 mod compare;

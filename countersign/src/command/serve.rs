@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::{input, output};
 
 mod issuer;
+mod publisher;
 mod systemd;
 
 #[derive(Args)]
@@ -117,6 +118,7 @@ impl Serve {
             true => "https",
             false => "http",
         };
+        let publisher = publisher::Publisher::start(&plan, &engine);
         plan.greet(&api, &format!("{scheme}://{address}"), has_manifest)?;
         let again = move || match in_files {
             true => engine.reload(&files),
@@ -135,7 +137,11 @@ impl Serve {
         door.limits.max_connections = plan.number("max_connections")?.max(1);
         door.drain = Duration::from_secs(plan.config.count("drain_seconds"));
         systemd::ready();
-        door.run(listener, reload).map_err(failed)?;
+        let ran = door.run(listener, reload).map_err(failed);
+        if let Some(publisher) = publisher {
+            publisher.finish();
+        }
+        ran?;
         Ok(Exit::Done)
     }
 

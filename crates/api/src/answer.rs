@@ -4,7 +4,9 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::Endpoint;
-use crate::{actions, approvals, decide, docs, events, health, live, policies, sessions, tokens};
+use crate::{
+    actions, approvals, decide, docs, events, health, live, log, policies, sessions, tokens,
+};
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
     match call.route.endpoint {
@@ -18,6 +20,11 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ShowSession => sessions::show(&call).await,
         Endpoint::ShowSnapshot => sessions::snapshot(&call).await,
         Endpoint::VerifySession => sessions::verify(&call).await,
+        Endpoint::ShowCheckpoint => log::checkpoint(&call).await,
+        Endpoint::ShowLogKey => log::key(&call).await,
+        Endpoint::ShowTile => log::tile(&call).await,
+        Endpoint::ProveInclusion => log::inclusion(&call).await,
+        Endpoint::ProveConsistency => log::consistency(&call).await,
         Endpoint::Decide => decide::decide(call).await,
         Endpoint::Listen => live::listen(call).await,
         Endpoint::ProposeAction => actions::propose(call).await,

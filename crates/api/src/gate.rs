@@ -34,7 +34,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
             let api = Arc::clone(&api);
             async move { pass(api, Some(path), request).await }
         };
-        router = router.route(path, axum::routing::any(handler));
+        router = router.route(&Route::pattern(path), axum::routing::any(handler));
     }
     let api = Arc::clone(api);
     router.fallback(move |request: Request| {

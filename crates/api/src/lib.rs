@@ -30,6 +30,7 @@ mod gate;
 mod health;
 mod idempotency;
 mod live;
+mod log;
 mod observe;
 mod oidc;
 mod openapi;

@@ -39,6 +39,40 @@ pub(crate) const NEW_EVENT: Shape = Object(&Record {
     ],
 });
 
+pub(crate) const INCLUSION: Shape = Object(&Record {
+    name: "Inclusion",
+    about: "That an event is in the log of a checkpoint",
+    fields: &[
+        must(
+            "event",
+            Text,
+            "The hash of the event: the entry of the log is its 32 bytes",
+        ),
+        must("index", Count, "Its place in the log"),
+        must("size", Count, "How many events the checkpoint covers"),
+        must("root", Text, "The root of their tree"),
+        must(
+            "path",
+            List(&Text),
+            "The hashes beside the way to the root (RFC 9162)",
+        ),
+        must("checkpoint", Text, "The signed note"),
+        must("proof", Text, "All of it as one text (C2SP tlog-proof)"),
+    ],
+});
+
+pub(crate) const CONSISTENCY: Shape = Object(&Record {
+    name: "Consistency",
+    about: "That the log has only grown",
+    fields: &[
+        must("old_size", Count, "How many events it had"),
+        must("old_root", Text, "The root of their tree"),
+        must("new_size", Count, "How many it had later"),
+        must("new_root", Text, "The root of their tree"),
+        must("hashes", List(&Text), "The proof (RFC 9162)"),
+    ],
+});
+
 pub(crate) const RECORDED: Shape = Object(&Record {
     name: "Recorded",
     about: "An event that is durable",

@@ -29,6 +29,8 @@ pub enum Permission {
     Propose,
     /// Read sessions and their events; agents see their own only.
     ReadSessions,
+    /// Read the transparency log: hashes of events, checkpoints and proofs, and nothing of what they say.
+    ReadLog,
     /// Read what is held, and the leases.
     ReadApprovals,
     /// Hand in signed decisions, grant leases and take them back.
@@ -63,15 +65,27 @@ impl Role {
         match self {
             Self::Agent => matches!(
                 permission,
-                P::Knock | P::Enter | P::Look | P::Propose | P::ReadSessions
+                P::Knock | P::Enter | P::Look | P::Propose | P::ReadSessions | P::ReadLog
             ),
             Self::Approver => matches!(
                 permission,
-                P::Knock | P::Enter | P::Look | P::ReadSessions | P::ReadApprovals | P::Decide
+                P::Knock
+                    | P::Enter
+                    | P::Look
+                    | P::ReadSessions
+                    | P::ReadLog
+                    | P::ReadApprovals
+                    | P::Decide
             ),
             Self::Auditor => matches!(
                 permission,
-                P::Knock | P::Enter | P::Look | P::ReadSessions | P::ReadApprovals | P::ReadPolicy
+                P::Knock
+                    | P::Enter
+                    | P::Look
+                    | P::ReadSessions
+                    | P::ReadLog
+                    | P::ReadApprovals
+                    | P::ReadPolicy
             ),
             Self::Operator => true,
         }
@@ -85,12 +99,13 @@ impl Role {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Knock,
         Self::Enter,
         Self::Look,
         Self::Propose,
         Self::ReadSessions,
+        Self::ReadLog,
         Self::ReadApprovals,
         Self::Decide,
         Self::ReadPolicy,
@@ -111,6 +126,7 @@ impl Permission {
             Self::Look => "look",
             Self::Propose => "propose",
             Self::ReadSessions => "read-sessions",
+            Self::ReadLog => "read-log",
             Self::ReadApprovals => "read-approvals",
             Self::Decide => "decide",
             Self::ReadPolicy => "read-policy",

@@ -32,6 +32,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// The path as the router knows it: what varies may have several parts where it is itself a path.
+    pub(crate) fn pattern(path: &str) -> String {
+        path.replace("{tile}", "{*tile}")
+    }
+
     /// Whether an answer with this status is what the description of the API says.
     pub fn fits(&self, status: u16, answer: &Json) -> Result<(), Problem> {
         match self.answer {
@@ -88,6 +93,11 @@ pub(crate) enum Endpoint {
     ShowSession,
     ShowSnapshot,
     VerifySession,
+    ShowCheckpoint,
+    ShowLogKey,
+    ShowTile,
+    ProveInclusion,
+    ProveConsistency,
     Decide,
     Listen,
     ProposeAction,
@@ -264,6 +274,67 @@ pub const ROUTES: &[Route] = &[
             Endpoint::VerifySession,
             "Recompute every hash, link and rule of order of a session",
             VERIFIED,
+        )
+    },
+    Route {
+        answer: (200, None),
+        ..get(
+            "/v1/log/checkpoint",
+            Permission::ReadLog,
+            Endpoint::ShowCheckpoint,
+            "The newest signed checkpoint of the log, as a note (C2SP tlog-checkpoint)",
+            Shape::Map,
+        )
+    },
+    Route {
+        answer: (200, None),
+        ..get(
+            "/v1/log/key",
+            Permission::ReadLog,
+            Endpoint::ShowLogKey,
+            "The public keys that have signed checkpoints of the log, the one in use first",
+            Shape::Map,
+        )
+    },
+    Route {
+        answer: (200, None),
+        ..get(
+            "/v1/log/tile/{tile}",
+            Permission::ReadLog,
+            Endpoint::ShowTile,
+            "A tile of hashes or a bundle of entries (C2SP tlog-tiles): `0/000.p/5`, `entries/x001/234`",
+            Shape::Map,
+        )
+    },
+    Route {
+        query: &[
+            TENANT,
+            parameter("session_id", "The session of the event"),
+            parameter("seq", "Its place in the session"),
+            parameter("index", "Instead of both, its place in the log"),
+        ],
+        ..get(
+            "/v1/log/inclusion",
+            Permission::ReadLog,
+            Endpoint::ProveInclusion,
+            "Prove that an event is in the log of the newest checkpoint",
+            INCLUSION,
+        )
+    },
+    Route {
+        query: &[
+            parameter("old", "How many events the log had first"),
+            parameter(
+                "new",
+                "How many it had later; those of the newest checkpoint if absent",
+            ),
+        ],
+        ..get(
+            "/v1/log/consistency",
+            Permission::ReadLog,
+            Endpoint::ProveConsistency,
+            "Prove that the log has only grown between two sizes",
+            CONSISTENCY,
         )
     },
     Route {

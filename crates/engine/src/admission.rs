@@ -121,6 +121,8 @@ pub struct Running {
     /// The permit that it used up.
     pub(crate) permit: Box<Permit>,
     pub(crate) began_unix_ms: u64,
+    /// What somebody saw of what it changes.
+    pub(crate) state: Option<Json>,
 }
 
 /// How an action went.
@@ -202,6 +204,7 @@ impl Permit {
         Running {
             permit: Box::new(self),
             began_unix_ms,
+            state: None,
         }
     }
 }
@@ -215,6 +218,13 @@ impl Running {
     /// Words that go with an allow.
     pub fn warning(&self) -> Option<&str> {
         self.permit.warning()
+    }
+
+    /// Adds what somebody saw of what it changed: digests of a state before and after, with their
+    /// coverage. It is recorded, sealed, with how it went.
+    pub fn with_state(mut self, state: Json) -> Self {
+        self.state = Some(state);
+        self
     }
 
     /// Whether these are the bytes that may be forwarded.
@@ -236,6 +246,8 @@ impl Running {
             ..
         } = *self.permit;
         let call_id = Some(call_id);
+        let state = self.state.map(|state| (STATE.to_owned(), state));
+        let other = state.into_iter().collect();
         let (content, is_error) = match outcome {
             Outcome::Result { content, is_error } => (content, is_error),
             Outcome::Open { content } => (content, false),
@@ -244,6 +256,7 @@ impl Running {
                     call_id,
                     code: Some(code),
                     message: Some(Json::from(message)),
+                    other,
                     ..ErrorRaised::default()
                 };
                 return (EventType::ErrorRaised, Payload::ErrorRaised(error));
@@ -256,6 +269,7 @@ impl Running {
             latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
             result_labels: (!labels.is_empty()).then_some(labels),
             content: Some(content),
+            other,
             ..ToolResult::default()
         };
         (EventType::ToolResult, Payload::ToolResult(result))
@@ -267,3 +281,6 @@ impl fmt::Debug for Permit {
         write!(f, "Permit({} {})", self.call_id, self.digest)
     }
 }
+
+/// The member of an event that tells what a call changed.
+const STATE: &str = "state";

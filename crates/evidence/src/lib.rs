@@ -6,6 +6,7 @@
 //! its claims hold, and which cannot be checked.
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod aep;
 pub mod cloudevents;
 pub mod envelope;
@@ -14,4 +15,5 @@ pub mod state;
 pub mod trust;
 mod word;
 
+pub use account::Account;
 pub use event::Event;

@@ -15,7 +15,9 @@ pub mod archive;
 pub mod dsse;
 pub mod member;
 mod opening;
+mod policies;
 mod statement;
 
 pub use opening::{DisclosedOpening, OpeningError};
+pub use policies::{PolicyDocument, PolicyError};
 pub use statement::{Listed, PREDICATE_TYPE, Selected, Statement, StatementError};

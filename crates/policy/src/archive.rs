@@ -30,7 +30,7 @@ pub enum ArchiveError {
 }
 
 impl Policies {
-    /// The policies as a document.
+    /// The policies as a document, with everything that their digest is over, in its order.
     pub fn to_archive(&self) -> Json {
         let manifest = self.capability().manifest();
         let others = self
@@ -38,6 +38,12 @@ impl Policies {
             .iter()
             .map(|policy| archived(policy))
             .collect();
+        let beside = self.beside().iter().map(|beside| {
+            Json::object([
+                ("name", Json::from(beside.name())),
+                ("digest", Json::from(beside.digest().to_string())),
+            ])
+        });
         Json::object([
             ("schema", Json::from(SCHEMA)),
             (
@@ -45,7 +51,9 @@ impl Policies {
                 manifest.map_or(Json::Null, |manifest| manifest.source().clone()),
             ),
             ("rules", files(self.capability().sources())),
+            ("entry", Json::from(self.capability().entry())),
             ("policies", Json::Array(others)),
+            ("beside", Json::Array(beside.collect())),
             ("observing", Json::Bool(self.is_observing())),
         ])
     }

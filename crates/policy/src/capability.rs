@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::manifest::{Approval, Manifest, Schema, SideEffect};
 use crate::matcher::HostPattern;
 use crate::rego::{
-    Bundle, BundleError, EvalError, Machine, NotAdmitted, Source, from_value, object,
+    Bundle, BundleError, EvalError, Machine, NotAdmitted, Source, digest_of, from_value, object,
 };
 use crate::{Decision, Verdict};
 
@@ -131,9 +131,17 @@ impl Capability {
         self.bundle.sources()
     }
 
-    /// Over the rules and the manifest.
+    /// The rule that answers.
+    pub fn entry(&self) -> &str {
+        self.bundle.entry()
+    }
+
+    /// Over the rules and the whole manifest: also what the rules do not look at by themselves, such as
+    /// roots of paths, decides something.
     pub fn digest(&self) -> Digest {
-        self.bundle.digest()
+        let manifest = self.manifest.as_ref().map(|it| it.digest().to_string());
+        let manifest = manifest.as_deref().unwrap_or_default();
+        digest_of(self.bundle.sources(), manifest, self.bundle.entry())
     }
 
     /// Who evaluates.

@@ -164,6 +164,11 @@ impl Policies {
         &self.others
     }
 
+    /// Who else has a say.
+    pub fn beside(&self) -> &[Arc<dyn Beside>] {
+        &self.beside
+    }
+
     /// Over everything that has a say.
     pub fn digest(&self) -> Digest {
         self.digest

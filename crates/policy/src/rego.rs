@@ -18,6 +18,7 @@ pub mod testing;
 mod types;
 mod value;
 
+pub(crate) use bundle::digest_of;
 pub use bundle::{Bundle, BundleError, Source};
 pub use evaluate::{EvalError, Machine, NotAdmitted};
 pub use regorus::Value;

@@ -28,4 +28,4 @@ mod span;
 
 pub use class::{Public, Record, Sensitive};
 pub use redacted::Redacted;
-pub use redactor::{Redactor, RuleError, Rules};
+pub use redactor::{RULES_VERSION, Redactor, RuleError, Rules};

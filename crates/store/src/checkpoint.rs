@@ -100,6 +100,37 @@ impl Store {
             .ok_or(Error::NothingToPublish)
     }
 
+    /// Gives the log a new key, and returns the old one and the new one.
+    ///
+    /// The last checkpoint, which covers everything, gets the signature of the new key too: whoever
+    /// trusts the old key sees what the new one starts from. Old checkpoints keep their signatures. A
+    /// rotation that was stopped half way is finished by the next one, with the same key.
+    pub fn rotate_log_key(&self) -> Result<(Key, Key), Error> {
+        let last = self.publish(None)?;
+        let old = self.reader().log_signer()?.key(Kind::Note);
+        let path = self.folder().log_key();
+        let next = path.with_extension("key.next");
+        let secret = countersign_vault::open_or_create_secret(&next)?;
+        let signer = Signer::new(&last.checkpoint.origin, &secret)?;
+        let new = signer.key(Kind::Note);
+        let (line, size) = (signer.sign(&last.note).to_string(), last.checkpoint.size);
+        self.between(move |db| {
+            let insert = "INSERT OR IGNORE INTO cosignatures (size, line) VALUES (?1, ?2)";
+            db.execute(insert, (signed(size), line))?;
+            Ok(())
+        })?;
+        let mut earlier = self.reader().earlier_log_keys()?;
+        earlier.retain(|key| *key != old);
+        earlier.insert(0, old.clone());
+        let lines: String = earlier.iter().map(|key| format!("{key}\n")).collect();
+        let list = self.folder().earlier_log_keys();
+        write(&list, &lines).map_err(|source| Error::Folder { path: list, source })?;
+        // INVARIANT: the list knows the old key before it is gone.
+        let renamed = fs::rename(&next, &path).and_then(|()| self.folder().sync());
+        renamed.map_err(|source| Error::Folder { path, source })?;
+        Ok((old, new))
+    }
+
     fn signer(&self, name: Option<&str>) -> Result<Signer, Error> {
         let secret = countersign_vault::open_or_create_secret(&self.folder().log_key())?;
         let named = self.reader().last_checkpoint()?;
@@ -253,6 +284,33 @@ impl Reader {
         let last = self.last_checkpoint()?.ok_or(Error::NothingToPublish)?;
         let secret = countersign_vault::open_secret(&self.folder().log_key())?;
         Ok(Signer::new(&last.checkpoint.origin, &secret)?)
+    }
+
+    /// The keys that the log had before, the last one first.
+    pub fn earlier_log_keys(&self) -> Result<Vec<Key>, Error> {
+        let path = self.folder().earlier_log_keys();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Folder { path, source }),
+        };
+        Ok(text.lines().map(str::parse).collect::<Result<_, _>>()?)
+    }
+
+    /// A checkpoint with the signature of the key in use, which an older one may lack.
+    ///
+    /// FAIL-CLOSED: only one that the tree still stands for.
+    pub fn vouch(&self, mut published: Published) -> Result<Published, Error> {
+        let signer = self.log_signer()?;
+        if published.note.verify(&signer.key(Kind::Note)).is_err() {
+            let Checkpoint { size, root, .. } = published.checkpoint;
+            if self.tree_root(size)? != root {
+                let problem = format!("its first {size} events are not those of then");
+                return Err(Error::Inconsistent(problem));
+            }
+            published.note.add(signer.sign(&published.note));
+        }
+        Ok(published)
     }
 
     /// The newest checkpoint.

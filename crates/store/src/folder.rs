@@ -54,6 +54,11 @@ impl Folder {
         self.0.join("log.key")
     }
 
+    /// The public keys that signed checkpoints before, one a line.
+    pub fn earlier_log_keys(&self) -> PathBuf {
+        self.0.join("log.earlier-keys")
+    }
+
     /// A copy of the last checkpoint, beside the database.
     pub fn last_checkpoint(&self) -> PathBuf {
         self.0.join("log.checkpoint")

@@ -114,6 +114,22 @@ impl Reader {
         self.with(|db| tile_hashes(level, number, db))
     }
 
+    /// The entries of a bundle, as many as are asked for and there are: the hashes of the events as they
+    /// are stored.
+    pub fn entries(&self, number: u64, most: u64) -> Result<Vec<Hash>, Error> {
+        let first = number.saturating_mul(tile::WIDTH);
+        self.with(|db| {
+            let mut statement = db.prepare_cached(NEXT)?;
+            let mut rows = statement.query((signed(first), signed(most.min(tile::WIDTH))))?;
+            let mut entries = Vec::new();
+            while let Some(row) = rows.next()? {
+                let text = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
+                entries.push(Line::read(text)?.hash);
+            }
+            Ok(entries)
+        })
+    }
+
     /// The path from a leaf to the root of the tree of this size.
     pub fn prove_inclusion(&self, leaf: u64, leaves: u64) -> Result<Vec<Hash>, Error> {
         self.in_tree(leaves, leaf.saturating_add(1))?;

@@ -6,14 +6,16 @@ use countersign_approval::VerifyingKey;
 use countersign_canon::Hash;
 use countersign_event::{LineError, LinkError, OrderError};
 use countersign_pack::archive::{ArchiveError, Limits};
-use countersign_pack::{OpeningError, Selected, StatementError, dsse};
+use countersign_pack::{OpeningError, Selected, StatementError, dsse, member};
 use countersign_tlog::{CheckpointError, Key, KeyError, NoteError};
 
+mod account;
 mod actions;
 mod approvals;
 mod events;
 mod html;
 mod members;
+mod policies;
 
 pub use actions::{Action, Answer};
 pub use html::html;
@@ -174,6 +176,32 @@ pub enum PackProblem {
         /// What does not hold.
         why: String,
     },
+    /// Policies are not what their name says, or decided nothing here.
+    #[error("the policies in `{member}`: {why}")]
+    Policy {
+        /// Which member.
+        member: String,
+        /// What does not hold.
+        why: String,
+    },
+    /// A record, envelope or CloudEvent is not what follows from the events.
+    #[error("line {line} of `{member}`: {why}")]
+    Told {
+        /// Which member.
+        member: &'static str,
+        /// Which line, from 1.
+        line: u64,
+        /// What does not hold.
+        why: String,
+    },
+    /// A record is not signed by the key that the pack names.
+    #[error("record {line} is not signed by the key of the records: {why}")]
+    RecordSignature {
+        /// Which line, from 1.
+        line: u64,
+        /// What does not hold.
+        why: String,
+    },
 }
 
 impl PackProblem {
@@ -205,6 +233,13 @@ impl PackProblem {
             Self::Commitment { .. } => "commitment",
             Self::Approval { .. } => "approval",
             Self::Audit { .. } => "audit",
+            Self::Policy { .. } => "policy",
+            Self::Told { member, .. } => match *member {
+                member::RECORDS => "record",
+                member::ENVELOPES => "envelope",
+                _ => "cloudevent",
+            },
+            Self::RecordSignature { .. } => "record-signature",
         }
     }
 }
@@ -255,6 +290,8 @@ fn verify(
     let opened = events.openings(&members, report)?;
     let approvals = approvals::check(&members, &events, &opened, trust, report)?;
     approvals::check_audit(&members, &log, report)?;
-    report.actions = actions::answers(&events, &approvals);
+    let manifests = policies::check(&members, &events, report)?;
+    let told = account::check(&members, &events, &opened, &manifests, report)?;
+    report.actions = actions::answers(&events, &opened, &approvals, &manifests, told);
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::supervise::{Ended, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::approver::user;
+use crate::command::evidence::Observed;
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -32,13 +33,17 @@ if one of them changes, it is refused.
 A held action waits for a decision as long as --wait says. Without it the command ends with 4 and
 names the approval; --approval ID goes on from there, with the arguments that were stored.
 
+With --state the digest of a state is taken right before COMMAND starts and right after it ends,
+over one coverage; records of the session then tell what changed (`countersign evidence aep`).
+
 Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
 time.
 
 Examples:
   countersign action run --manifest m.yaml --session s1 --tool deploy \\
       --args '{\"to\":\"prod\"}' --wait 10m -- ./deploy.sh
-  countersign action run --manifest m.yaml --approval apr_1f2e… -- ./deploy.sh")]
+  countersign action run --manifest m.yaml --approval apr_1f2e… -- ./deploy.sh
+  countersign action run --manifest m.yaml --session s1 --tool build --state 'git-tree .' -- make")]
 pub(crate) struct Run {
     /// The session
     #[arg(long, value_name = "SESSION", required_unless_present = "approval")]
@@ -76,6 +81,10 @@ pub(crate) struct Run {
     /// The agent that asks
     #[arg(long, value_name = "NAME", default_value = "shell")]
     agent: String,
+    /// Digest this state before and after the command, for evidence: the words of `countersign evidence
+    /// state`, or a JSON list of them
+    #[arg(long, value_name = "KIND ARGUMENTS")]
+    state: Option<String>,
     /// What the agent says about it; people see it apart from the plan, as unverified
     #[arg(long, value_name = "TEXT", conflicts_with = "approval")]
     says: Option<String>,
@@ -259,7 +268,9 @@ impl Run {
         if let Some(warning) = permit.warning() {
             output::stderr(&inline(&format!("WARN ✓  {warning}")));
         }
-        let running = engine.begin(permit, &bytes)?;
+        // FAIL-CLOSED: what cannot be observed before does not run.
+        let before = self.state.as_deref().map(Observed::before).transpose()?;
+        let mut running = engine.begin(permit, &bytes)?;
         let ended = supervise(&self.command, &bytes, constraints);
         let outcome = match &ended {
             Ended::Exit(code) => Outcome::Result {
@@ -271,6 +282,9 @@ impl Run {
                 message: message.clone(),
             },
         };
+        if let Some(before) = before {
+            running = running.with_state(before.after());
+        }
         let _recorded = engine.settle(running, outcome)?;
         match ended {
             Ended::Exit(0) => Ok(Exit::Done),

@@ -20,7 +20,7 @@ pub(crate) struct Show {
     /// The checkpoint of this many events [default: the last one]
     #[arg(long, value_name = "N")]
     size: Option<u64>,
-    /// Print the public key of the log instead
+    /// Print the public key of the log instead, and those that it had before
     #[arg(long)]
     key: bool,
     #[command(flatten)]
@@ -39,7 +39,11 @@ impl Show {
         })?;
         let key = public(&reader.log_signer()?);
         match format {
-            Format::Text if self.key => output::text(&key.to_string())?,
+            Format::Text if self.key => {
+                let keys = [key].into_iter().chain(reader.earlier_log_keys()?);
+                let keys: Vec<String> = keys.map(|key| key.to_string()).collect();
+                output::text(&keys.join("\n"))?;
+            }
             Format::Text => output::text(&text(&published))?,
             Format::Json => output::json(&json(&published, &key))?,
         }

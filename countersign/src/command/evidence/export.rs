@@ -25,8 +25,8 @@ use crate::output::{self, Format};
 #[derive(Args)]
 #[command(after_help = "\
 A pack is one file that shows what happened to somebody who has nothing else: events, proofs that they
-are in the log, the signed checkpoint, public keys, and the sealed values that you choose to disclose.
-Two exports of the same events are the same bytes. Check one with `countersign verify FILE`.
+are in the log, the signed checkpoint, public keys, the policies that decided, the sealed values that you
+choose to disclose, and records, decision envelopes and CloudEvents that follow from all of it. Two exports of the same events are the same bytes. Check one with `countersign verify FILE`.
 
 Without --disclose no sealed value leaves the log. `approvals` shows what people were asked and how they
 voted, `TOOL_CALL_PROPOSED/args` the arguments of calls, `all` everything.
@@ -62,7 +62,10 @@ pub(crate) struct Export {
     /// Add the whole audit of approvals, also of other sessions
     #[arg(long)]
     whole_audit: bool,
-    /// Add a file as it is, such as a policy or a manifest
+    /// Leave out the policies, and the records, envelopes and CloudEvents that follow from the rest
+    #[arg(long)]
+    bare: bool,
+    /// Add a file as it is
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// The pack, a new file
@@ -113,6 +116,7 @@ impl Export {
             disclose: self.disclose.clone(),
             whole_audit: self.whole_audit,
             attachments: self.attachments()?,
+            bare: self.bare,
         };
         let pack = contents.write(&reader)?;
         save(&pack, out)?;
@@ -167,7 +171,7 @@ impl Export {
     /// there is none.
     fn published(&self, last: u64, reader: &Reader) -> Result<Published, Failure> {
         match reader.checkpoint_covering(last)? {
-            Some(published) => Ok(published),
+            Some(published) => Ok(reader.vouch(published)?),
             None => Ok(self.data.store()?.publish(None)?),
         }
     }

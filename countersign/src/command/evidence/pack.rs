@@ -11,7 +11,9 @@ use countersign_store::{Error, Published, Reader, SessionHead, Stored};
 use countersign_tlog::{Kind, Statement as CheckpointStatement, batch};
 use countersign_vault::SessionKey;
 
+use super::account;
 use super::disclose::Disclose;
+use super::session::Signer;
 use crate::command::log::view;
 use crate::errors::{Code, Failure};
 
@@ -24,11 +26,14 @@ pub(super) struct Contents {
     pub(super) disclose: Vec<Disclose>,
     pub(super) whole_audit: bool,
     pub(super) attachments: Vec<Vec<u8>>,
+    /// Without policies, records, envelopes and CloudEvents.
+    pub(super) bare: bool,
 }
 
 impl Contents {
     /// The bytes of the pack. The same contents give the same bytes.
     pub(super) fn write(&self, reader: &Reader) -> Result<Vec<u8>, Failure> {
+        let openings = self.openings(reader)?;
         let mut members: Vec<(String, Vec<u8>)> = vec![
             (member::README.to_owned(), README.as_bytes().to_vec()),
             (
@@ -42,9 +47,12 @@ impl Contents {
                 text(&self.inclusion(reader)?)?,
             ),
             (member::SESSIONS.to_owned(), text(&self.sessions(reader)?)?),
-            (member::OPENINGS.to_owned(), self.openings(reader)?),
+            (member::OPENINGS.to_owned(), opening_lines(&openings)?),
             (member::AUDIT.to_owned(), self.audit(reader)?),
         ];
+        if !self.bare {
+            members.extend(self.told(&openings, reader)?);
+        }
         let attached: BTreeMap<String, &Vec<u8>> = self
             .attachments
             .iter()
@@ -69,6 +77,23 @@ impl Contents {
         let envelope = Envelope::sign(payload, &signer, &signer.key(Kind::Note));
         members.insert(0, (member::STATEMENT.to_owned(), envelope.to_text()));
         archive::write(&members).map_err(|error| unwritten(&error))
+    }
+
+    /// Records, envelopes and CloudEvents, and the policies that decided.
+    fn told(
+        &self,
+        openings: &[DisclosedOpening],
+        reader: &Reader,
+    ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let signer = Signer::open(reader.folder())?;
+        let policies = account::policies(&self.events, reader.folder())?;
+        let mut members = account::members(&self.events, openings, &policies, &signer)?;
+        for (digest, document) in &policies {
+            let name = account::policy_member(digest);
+            let text = document.to_text().map_err(|error| unwritten(&error))?;
+            members.push((name, text));
+        }
+        Ok(members)
     }
 
     fn lines(&self) -> Vec<u8> {
@@ -124,8 +149,8 @@ impl Contents {
     }
 
     /// SECURITY: the only place where sealed values leave; each because somebody asked for it.
-    fn openings(&self, reader: &Reader) -> Result<Vec<u8>, Failure> {
-        let mut lines = Vec::new();
+    fn openings(&self, reader: &Reader) -> Result<Vec<DisclosedOpening>, Failure> {
+        let mut disclosed = Vec::new();
         let mut keys: HashMap<Scope, Option<SessionKey>> = HashMap::new();
         for event in &self.events {
             let line = view::read(event)?;
@@ -158,17 +183,15 @@ impl Contents {
             openings.sort_by(|(first, _), (second, _)| first.cmp(second));
             for (place, opening) in openings {
                 if asked(&place) {
-                    let disclosed = DisclosedOpening {
+                    disclosed.push(DisclosedOpening {
                         event: line.hash,
                         place,
                         opening,
-                    };
-                    lines.extend(disclosed.to_line().map_err(|error| unwritten(&error))?);
-                    lines.push(b'\n');
+                    });
                 }
             }
         }
-        Ok(lines)
+        Ok(disclosed)
     }
 
     /// Entries about approvals of these events, as far as the checkpoint goes; or all of them.
@@ -191,6 +214,15 @@ impl Contents {
         }
         Ok(lines)
     }
+}
+
+fn opening_lines(openings: &[DisclosedOpening]) -> Result<Vec<u8>, Failure> {
+    let mut lines = Vec::new();
+    for opening in openings {
+        lines.extend(opening.to_line().map_err(|error| unwritten(&error))?);
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }
 
 fn keys(reader: &Reader) -> Result<Json, Failure> {
@@ -216,7 +248,7 @@ fn keys(reader: &Reader) -> Result<Json, Failure> {
     ]))
 }
 
-fn scope(line: &Line<'_>) -> Result<Scope, Failure> {
+pub(super) fn scope(line: &Line<'_>) -> Result<Scope, Failure> {
     Ok(Scope::new(
         line.tenant_id.as_ref(),
         line.session_id.as_ref(),
@@ -232,13 +264,13 @@ fn list(hashes: &[Hash]) -> Json {
     )
 }
 
-fn text(json: &Json) -> Result<Vec<u8>, Failure> {
+pub(super) fn text(json: &Json) -> Result<Vec<u8>, Failure> {
     let mut text = json.to_jcs()?;
     text.push(b'\n');
     Ok(text)
 }
 
-fn unwritten(error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn unwritten(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::Output, format!("the pack cannot be written: {error}"))
 }
 
@@ -258,6 +290,14 @@ inclusion.json       where each event stands in the log, and one proof for all o
 sessions.json        how many events each session had at the checkpoint, with one proof
 openings.jsonl       sealed values that are disclosed, each with the salt of its commitment
 audit.jsonl          entries of the audit of approvals
+producer.json        who made the next three, and the key of the records
+records.jsonl        what was allowed, done and changed, one record an action (aep/v0.3, signed)
+envelopes.jsonl      the decision envelope of each record
+cloudevents.ndjson   the events as CloudEvents 1.0
+policies/            the policies that decided, with their manifest, by digest
+
+Records, envelopes and CloudEvents follow from the events and from what is disclosed of them; a verifier
+works them out again. They say no more than the pack discloses.
 
 The keys in the pack are what the pack says they are. To know whose they are, get them from the operator
 of the log in another way and give them with --trust.

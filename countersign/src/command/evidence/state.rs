@@ -12,8 +12,12 @@ mod browser;
 mod files;
 mod git;
 mod glob;
+mod observed;
+mod postgres;
 mod rows;
 mod values;
+
+pub(crate) use observed::Observed;
 
 /// Which kind of state.
 #[derive(Subcommand)]
@@ -22,7 +26,7 @@ pub(crate) enum State {
     GitTree(git::GitTree),
     /// Files of a sandbox
     SandboxFs(files::SandboxFs),
-    /// Rows of a table of SQLite
+    /// Rows of a table of SQLite or PostgreSQL
     DbRowset(rows::DbRowset),
     /// A part of a page, from its HTML
     BrowserDom(browser::BrowserDom),
@@ -34,6 +38,11 @@ pub(crate) enum State {
 
 impl State {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        output::json(&json(&self.digest()?))?;
+        Ok(Exit::Done)
+    }
+
+    fn digest(self) -> Result<StateDigest, Failure> {
         let state = match self {
             Self::GitTree(tree) => tree.digest()?,
             Self::SandboxFs(files) => files.digest()?,
@@ -42,8 +51,7 @@ impl State {
             Self::KvSnapshot(values) => values.digest(values::Keeper::Operator)?,
             Self::MemoryBag(values) => values.digest(values::Keeper::Agent)?,
         };
-        output::json(&json(&checked(state)?))?;
-        Ok(Exit::Done)
+        checked(state)
     }
 }
 

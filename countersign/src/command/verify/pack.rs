@@ -146,11 +146,18 @@ fn json(report: &PackReport) -> Json {
                 action.tool.as_deref().map_or(Json::Null, Json::from),
             ),
             ("ts_unix_ms", Json::from(action.ts_unix_ms)),
+            (
+                "record",
+                Json::from(action.record.map(|hash| hash.to_string())),
+            ),
+            ("envelope", action.envelope.clone().unwrap_or(Json::Null)),
         ];
         members.extend(questions(action).map(|(question, answer)| {
+            let facts = action.facts.get(question).cloned();
             let answer = Json::object([
                 ("is", Json::from(answer.name())),
                 ("text", Json::from(answer.text())),
+                ("facts", facts.unwrap_or(Json::Null)),
             ]);
             (question, answer)
         }));

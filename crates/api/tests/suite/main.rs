@@ -13,6 +13,7 @@ mod description;
 mod hostile;
 mod live;
 mod load;
+mod log;
 mod roles;
 mod scene;
 mod tls;

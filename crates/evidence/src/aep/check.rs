@@ -137,6 +137,22 @@ impl Checked {
             || self.records.iter().any(|record| self.fails_in(record))
     }
 
+    /// The first record that no known key has signed, and why it counts as such.
+    pub fn first_not_signed(&self) -> Option<(usize, String)> {
+        let mut records = self.records.iter().enumerate();
+        records.find_map(|(index, record)| match &record.authenticity {
+            Some(Authenticity::Valid(_)) => None,
+            Some(other) => {
+                let first = other.findings().first().map(|found| found.message.clone());
+                Some((
+                    index,
+                    first.unwrap_or_else(|| "nobody signed it".to_owned()),
+                ))
+            }
+            None => Some((index, "it cannot be read".to_owned())),
+        })
+    }
+
     fn fails_in(&self, record: &Report) -> bool {
         !record.structure.holds()
             || !record.semantics.as_ref().is_some_and(Judged::holds)

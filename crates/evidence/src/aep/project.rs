@@ -8,7 +8,7 @@ use countersign_canon::{Digest, Hash, Json};
 use countersign_event::EventType;
 
 use super::words::DenyReason;
-use super::write::{Action, Authority, Claim, Drift, Outcome, Ran, Surroundings};
+use super::write::{Action, Authority, Claim, Drift, Outcome, Ran, StateChange, Surroundings};
 use crate::Event;
 
 /// What a session did, ready to be written.
@@ -269,9 +269,13 @@ impl Call {
                 let labels = event.payload.get("result_labels").and_then(Json::as_array);
                 let labels = labels.unwrap_or_default().iter();
                 self.ran.labels = labels.filter_map(Json::as_str).map(str::to_owned).collect();
+                self.ran.state = StateChange::read(event.payload.get("state"));
             }
             EventType::ErrorRaised if self.executed && self.ran.outcome.is_none() => {
-                self.ran.outcome = Some(Outcome::Failure);
+                let code = event.text("code").unwrap_or_default();
+                // Where no answer came that can be believed, nobody knows how it went.
+                self.ran.outcome = (!LOST.contains(&code)).then_some(Outcome::Failure);
+                self.ran.state = StateChange::read(event.payload.get("state"));
             }
             _ => {}
         }
@@ -425,4 +429,13 @@ fn reference(hash: Hash) -> String {
     format!("countersign:event:{hash}")
 }
 
+/// What doors call a call that was sent and has no answer that can be believed.
+const LOST: &[&str] = &[
+    "connection_closed",
+    "outcome_unknown",
+    "output_too_large",
+    "server_frame_refused",
+    "server_gone",
+    "timeout",
+];
 const ARGUMENT_DRIFT: &str = "approval:argument_drift";

@@ -13,7 +13,7 @@ use super::canonical::{self, Order, UNSIGNED};
 use super::dsse;
 use super::version::Version;
 use super::words::{Decision, DenyReason, RecordingMode, Resolution};
-use crate::state::Coverage;
+use crate::state::{Coverage, StateDigest};
 use crate::word::words;
 
 /// How the records of a run are signed. The version of the format follows from it.
@@ -148,10 +148,27 @@ pub struct Ran {
 pub struct StateChange {
     /// What the digests cover.
     pub coverage: Coverage,
-    /// The digest before.
-    pub before: Option<Digest>,
+    /// The digest before, in the text form of its kind.
+    pub before: Option<String>,
     /// The digest after.
-    pub after: Option<Digest>,
+    pub after: Option<String>,
+}
+
+impl StateChange {
+    /// The member of an event that tells what a call changed, with the names that records use. What
+    /// cannot be read as a state with its coverage is no evidence of one.
+    pub(super) fn read(state: Option<&Json>) -> Option<Self> {
+        let state = state?;
+        let kind = state.get("state_digest_kind");
+        let (read, problems) = StateDigest::read("", kind, state.get("state_digest_coverage"));
+        let text = |name| state.get(name).and_then(Json::as_str).map(str::to_owned);
+        let change = Self {
+            coverage: read.coverage.filter(|_| problems.is_empty())?,
+            before: text("pre_state_digest"),
+            after: text("post_state_digest"),
+        };
+        (change.before.is_some() || change.after.is_some()).then_some(change)
+    }
 }
 
 words! {
@@ -409,8 +426,14 @@ fn action_json(action: &Action, decision: Json) -> Json {
             "state_digest_coverage",
             state.map_or(Json::Null, |state| state.coverage.to_json()),
         ),
-        ("pre_state_digest", digest(state.and_then(|it| it.before))),
-        ("post_state_digest", digest(state.and_then(|it| it.after))),
+        (
+            "pre_state_digest",
+            Json::from(state.and_then(|it| it.before.clone())),
+        ),
+        (
+            "post_state_digest",
+            Json::from(state.and_then(|it| it.after.clone())),
+        ),
         ("evidence_refs", texts(&action.evidence)),
     ]))
 }

@@ -50,8 +50,7 @@ impl CloudEvent {
                 .map(|subject| ("subject", Json::from(subject))),
         );
         let hashed = content.iter().cloned();
-        let hashed = Json::object(hashed.chain([("data", data.clone())]));
-        let hash = Digest::of(&hashed.to_jcs()?);
+        let hash = Self::content_hash(&Json::object(hashed.chain([("data", data.clone())])))?;
         let (run, seq) = (parts.run, parts.seq);
         let mut attributes = content;
         attributes.extend([
@@ -73,7 +72,7 @@ impl CloudEvent {
             ("assaypii", Json::Bool(parts.may_be_personal)),
             // SECURITY: what is secret has no class that leaves.
             ("assaysecrets", Json::Bool(false)),
-            ("assaycontenthash", Json::from(hash.to_string())),
+            ("assaycontenthash", Json::from(hash)),
         ]);
         attributes.extend(
             parts
@@ -81,6 +80,15 @@ impl CloudEvent {
                 .map(|policy| ("assaypolicyid", Json::from(policy))),
         );
         Ok(Self { attributes, data })
+    }
+
+    /// The content hash that an event must state.
+    pub fn content_hash(event: &Json) -> Result<String, Error> {
+        let members = HASHED.iter().filter_map(|name| {
+            let value = event.get(name)?;
+            Some((*name, value.clone()))
+        });
+        Ok(Digest::of(&Json::object(members).to_jcs()?).to_string())
     }
 
     /// The attributes, by name.
@@ -116,5 +124,7 @@ fn trace_parent(run: &str, seq: u64) -> String {
     format!("00-{}-{}-01", digits(&trace, 32), digits(&span, 16))
 }
 
+/// What the content hash covers.
+const HASHED: &[&str] = &["specversion", "type", "datacontenttype", "subject", "data"];
 const SPEC_VERSION: &str = "1.0";
 const JSON: &str = "application/json";

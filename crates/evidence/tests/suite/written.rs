@@ -83,8 +83,8 @@ fn ran() -> Option<Ran> {
         labels: vec!["untrusted".to_owned()],
         state: Some(StateChange {
             coverage,
-            before: Some(digest("before")),
-            after: Some(digest("after")),
+            before: Some(digest("before").to_string()),
+            after: Some(digest("after").to_string()),
         }),
     })
 }

@@ -135,7 +135,12 @@ impl Bundle {
 
 fn digest(sources: &[Source], data: &Value, entry: &str) -> Digest {
     let data = data.to_json_str().unwrap_or_default();
-    let mut parts: Vec<&str> = vec![entry, &data];
+    digest_of(sources, &data, entry)
+}
+
+/// Over files, the text of data and the answering rule.
+pub(crate) fn digest_of(sources: &[Source], data: &str, entry: &str) -> Digest {
+    let mut parts: Vec<&str> = vec![entry, data];
     for source in sources {
         parts.extend([source.name.as_str(), source.text.as_str()]);
     }

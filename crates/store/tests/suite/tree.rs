@@ -184,6 +184,46 @@ fn checkpoints_tell_of_writers_that_did_not_wait_for_the_disk() {
 }
 
 #[test]
+fn a_new_key_signs_and_what_the_old_one_signed_stays_good() {
+    let (_parent, folder) = new_folder();
+    let store = open(&folder);
+    fill(&store, 1, 3);
+    let first = store.publish(Some("example.com/log")).unwrap();
+    fill(&store, 2, 3);
+    let (old, new) = store.rotate_log_key().unwrap();
+    assert_ne!(old, new);
+    let reader = store.reader();
+    assert_eq!(reader.log_signer().unwrap().key(Kind::Note), new);
+    let earlier = reader.earlier_log_keys().unwrap();
+    assert_eq!(earlier.first(), Some(&old));
+    assert_eq!(earlier.len(), 1);
+    // Both keys have signed where one ends and the other begins.
+    let bridge = reader.last_checkpoint().unwrap().unwrap();
+    assert_eq!(bridge.checkpoint.size, reader.last_id().unwrap());
+    assert_eq!(bridge.note.verify(&old), Ok(None));
+    assert_eq!(bridge.note.verify(&new), Ok(None));
+    assert_eq!(first.note.verify(&old), Ok(None));
+    assert_eq!(first.note.verify(&new), Err(Refused::Unsigned));
+    let vouched = reader.vouch(first.clone()).unwrap();
+    assert_eq!(vouched.note.verify(&new), Ok(None));
+    assert_eq!(vouched.note.text(), first.note.text());
+    fill(&store, 3, 3);
+    // Also for a process that opens the log anew.
+    let later = open(&folder).publish(None).unwrap();
+    assert_eq!(later.checkpoint.origin, "example.com/log");
+    assert_eq!(later.note.verify(&new), Ok(None));
+    assert_eq!(later.note.verify(&old), Err(Refused::Unsigned));
+    let (second, third) = store.rotate_log_key().unwrap();
+    assert_eq!(second, new);
+    assert_eq!(reader.earlier_log_keys().unwrap(), [new, old]);
+    assert_eq!(reader.log_signer().unwrap().key(Kind::Note), third);
+    // Nobody vouches for what the tree does not stand for.
+    let mut forged = first;
+    forged.checkpoint.root = hash::leaf(b"another tree");
+    assert!(matches!(reader.vouch(forged), Err(Error::Inconsistent(_))));
+}
+
+#[test]
 fn witnesses_are_heard_if_they_signed_what_we_signed() {
     let (_parent, folder) = new_folder();
     let store = open(&folder);

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Hash, Json, Limits};
+use countersign_event::payload::OTHER;
 use countersign_event::{EventType, Line};
 
+use super::account::AllTold;
 use super::approvals::Approvals;
-use super::events::Events;
+use super::events::{Events, Opened};
+use super::policies::Manifests;
 
 /// One action of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,12 @@ pub struct Action {
     pub exercised: Answer,
     /// What changed between approval and execution?
     pub changed: Answer,
+    /// What the answers are made from, under `available`, `exercised` and `changed`.
+    pub facts: Json,
+    /// The hash of its record, if the pack has one.
+    pub record: Option<Hash>,
+    /// Its decision envelope, if the pack has one.
+    pub envelope: Option<Json>,
 }
 
 /// An answer from the record.
@@ -75,9 +84,25 @@ struct Story {
     executed: Option<String>,
     ran: bool,
     answered: Option<bool>,
+    drifts: Vec<Drift>,
+    /// What the call changed, if somebody observed it and it is disclosed.
+    state: Option<Json>,
+    leases: Vec<String>,
 }
 
-pub(super) fn answers(events: &Events<'_>, approvals: &Approvals) -> Vec<Action> {
+/// A call that was refused because its arguments were not those that had been approved.
+struct Drift {
+    /// The digests of both, if they are disclosed.
+    digests: Option<(String, String)>,
+}
+
+pub(super) fn answers(
+    events: &Events<'_>,
+    opened: &Opened,
+    approvals: &Approvals,
+    manifests: &Manifests,
+    mut told: AllTold,
+) -> Vec<Action> {
     let mut stories: BTreeMap<(String, String, String), (usize, Story)> = BTreeMap::new();
     for (at, line) in events.lines.iter().enumerate() {
         let Some(call) = line.refs.call_id.as_deref() else {
@@ -97,27 +122,39 @@ pub(super) fn answers(events: &Events<'_>, approvals: &Approvals) -> Vec<Action>
         let story = stories
             .entry(name)
             .or_insert_with(|| (at, Story::default()));
-        story.1.take(line);
+        story.1.take(line, opened);
     }
     let mut stories: Vec<_> = stories.into_iter().collect();
     stories.sort_by_key(|(_, (at, _))| *at);
     stories
         .into_iter()
-        .map(|((tenant_id, session_id, call_id), (_, story))| Action {
-            available: story.available(approvals),
-            exercised: story.exercised(),
-            changed: story.changed(&call_id, approvals),
-            tenant_id,
-            session_id,
-            call_id,
-            tool: story.tool.clone(),
-            ts_unix_ms: story.ts_unix_ms,
+        .map(|(name, (_, mut story))| {
+            let told = told.remove(&name);
+            let (tenant_id, session_id, call_id) = name;
+            let (record, envelope, leases) = match told {
+                None => (None, None, Vec::new()),
+                Some(told) => (Some(told.record), Some(told.envelope), told.leases),
+            };
+            story.leases = leases;
+            Action {
+                available: story.available(approvals, manifests),
+                exercised: story.exercised(),
+                changed: story.changed(&call_id, approvals),
+                facts: story.facts(approvals, manifests),
+                tenant_id,
+                session_id,
+                call_id,
+                tool: story.tool,
+                ts_unix_ms: story.ts_unix_ms,
+                record,
+                envelope,
+            }
         })
         .collect()
 }
 
 impl Story {
-    fn take(&mut self, line: &Line<'_>) {
+    fn take(&mut self, line: &Line<'_>, opened: &Opened) {
         let limits = Limits {
             max_bytes: usize::MAX,
             ..Limits::event()
@@ -163,12 +200,21 @@ impl Story {
                     .get("is_error")
                     .and_then(Json::as_bool)
                     .or(Some(false));
+                self.state = state(line, opened);
             }
+            EventType::ErrorRaised if text("code").as_deref() == Some(ARGUMENT_DRIFT) => {
+                let message = opened.get(&(line.hash, "/message".to_owned()));
+                let digest = |name| Some(message?.get(name)?.as_str()?.to_owned());
+                let approved = digest("approved_args_digest");
+                let digests = approved.zip(digest("observed_args_digest"));
+                self.drifts.push(Drift { digests });
+            }
+            EventType::ErrorRaised => self.state = state(line, opened).or(self.state.take()),
             _ => {}
         }
     }
 
-    fn available(&self, approvals: &Approvals) -> Answer {
+    fn available(&self, approvals: &Approvals, manifests: &Manifests) -> Answer {
         let Some(verdict) = &self.verdict else {
             return Answer::Unknown("no policy decision about it is in the pack".to_owned());
         };
@@ -177,7 +223,15 @@ impl Story {
             text.push_str(&format!(" by {rule}"));
         }
         if let Some(policy) = &self.policy {
-            text.push_str(&format!(" ({policy})"));
+            match manifests.get(policy) {
+                Some((name, version)) => {
+                    text.push_str(&format!(" ({policy}, manifest `{name}` {version})"));
+                }
+                None => text.push_str(&format!(" ({policy})")),
+            }
+        }
+        if !self.leases.is_empty() {
+            text.push_str(&format!("; leases in force: {}", self.leases.join(", ")));
         }
         if let Some(id) = &self.approval {
             text.push_str(&format!("; approval {id}"));
@@ -216,6 +270,45 @@ impl Story {
     }
 
     fn changed(&self, call_id: &str, approvals: &Approvals) -> Answer {
+        let answer = self.changed_bytes(call_id, approvals);
+        let mut more = self.changed_state();
+        let drifts = self.drifts.iter().map(|drift| match &drift.digests {
+            Some((approved, observed)) => format!(
+                "arguments {observed} came where {approved} had been approved, and were refused"
+            ),
+            None => "other arguments than the approved ones came, and were refused".to_owned(),
+        });
+        more.extend(drifts);
+        if more.is_empty() {
+            return answer;
+        }
+        let text = format!("{}; also, {}", answer.text(), more.join(", and "));
+        match answer {
+            Answer::Known(_) => Answer::Known(text),
+            Answer::Unknown(_) => Answer::Unknown(text),
+            Answer::Wrong(_) => Answer::Wrong(text),
+        }
+    }
+
+    /// The state that was observed around the call.
+    fn changed_state(&self) -> Vec<String> {
+        let text = |name: &str| self.state.as_ref()?.get(name)?.as_str();
+        let Some(kind) = text("state_digest_kind") else {
+            return Vec::new();
+        };
+        let said = match (text("pre_state_digest"), text("post_state_digest")) {
+            (Some(before), Some(after)) if before == after => {
+                format!("the observed state ({kind}) stayed {before}")
+            }
+            (Some(before), Some(after)) => {
+                format!("the observed state ({kind}) was {before} before and {after} after")
+            }
+            _ => format!("the state ({kind}) was observed on one side only"),
+        };
+        vec![said]
+    }
+
+    fn changed_bytes(&self, call_id: &str, approvals: &Approvals) -> Answer {
         if !self.ran {
             return Answer::Known("nothing ran".to_owned());
         }
@@ -251,4 +344,73 @@ impl Story {
             Some(_) => Answer::Known(format!("nothing: {executed} was approved, allowed and ran")),
         }
     }
+
+    /// The same for programs. What is not recorded or not disclosed is null.
+    fn facts(&self, approvals: &Approvals, manifests: &Manifests) -> Json {
+        let text = |text: &Option<String>| Json::from(text.clone());
+        let manifest = self.policy.as_ref().and_then(|it| manifests.get(it));
+        let manifest = manifest.map_or(Json::Null, |(name, version)| {
+            Json::object([
+                ("name", Json::from(name.as_str())),
+                ("version", Json::from(version.as_str())),
+            ])
+        });
+        let votes = self.decided.iter().map(|(approved, by)| {
+            Json::object([
+                ("approved", Json::Bool(*approved)),
+                ("by", Json::from(by.as_str())),
+            ])
+        });
+        let approval = self.approval.as_ref().and_then(|id| approvals.get(id));
+        let signed = approval.map_or(&[][..], |approval| &approval.votes);
+        let available = Json::object([
+            ("verdict", text(&self.verdict)),
+            ("policy_ref", text(&self.rule)),
+            ("policy_digest", text(&self.policy)),
+            ("manifest", manifest),
+            ("approval_id", text(&self.approval)),
+            ("decisions", Json::Array(votes.collect())),
+            ("signed_by", texts(signed)),
+            ("leases", texts(&self.leases)),
+        ]);
+        let exercised = Json::object([
+            ("allowed", Json::Bool(self.allowed.is_some())),
+            ("denied", text(&self.denied)),
+            ("ran", Json::Bool(self.ran)),
+            ("action_digest", text(&self.executed)),
+            ("is_error", self.answered.map_or(Json::Null, Json::from)),
+        ]);
+        let drifts = self.drifts.iter().map(|drift| {
+            let (approved, observed) = drift.digests.clone().unzip();
+            Json::object([
+                ("approved_args_digest", text(&approved)),
+                ("observed_args_digest", text(&observed)),
+            ])
+        });
+        let changed = Json::object([
+            ("allowed_digest", text(&self.allowed)),
+            ("executed_digest", text(&self.executed)),
+            ("asked_plan", text(&self.asked)),
+            ("decided_plan", text(&self.decided_plan)),
+            ("refused_drifts", Json::Array(drifts.collect())),
+            ("state", self.state.clone().unwrap_or(Json::Null)),
+        ]);
+        Json::object([
+            ("available", available),
+            ("exercised", exercised),
+            ("changed", changed),
+        ])
+    }
 }
+
+/// What an event tells of a state, which is sealed with the members that no table names.
+fn state(line: &Line<'_>, opened: &Opened) -> Option<Json> {
+    let members = opened.get(&(line.hash, OTHER.to_owned()))?;
+    members.get("state").cloned()
+}
+
+fn texts(texts: &[String]) -> Json {
+    Json::Array(texts.iter().cloned().map(Json::from).collect())
+}
+
+const ARGUMENT_DRIFT: &str = "approval:argument_drift";

@@ -339,7 +339,7 @@ fn hashes(json: &Json) -> Option<Vec<Hash>> {
     hashes.map(|hash| hash.as_str()?.parse().ok()).collect()
 }
 
-fn cores() -> usize {
+pub(super) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 

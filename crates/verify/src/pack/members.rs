@@ -83,6 +83,24 @@ impl<'a> Members<'a> {
         found.ok_or_else(|| PackProblem::Member(name.to_owned()))
     }
 
+    /// Whether there is such a member.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// The members of a folder.
+    pub(super) fn within(&self, folder: &'static str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let all = self.by_name.iter();
+        let inside = all.filter(move |(name, _)| name.starts_with(folder));
+        inside.map(|(name, content)| (*name, *content))
+    }
+
+    /// The lines of a member that must be there.
+    pub(super) fn needed_lines(&self, name: &'static str) -> Result<Vec<&'a [u8]>, PackProblem> {
+        self.need(name)?;
+        self.lines(name)
+    }
+
     /// The lines of a member that may be missing.
     pub(super) fn lines(&self, name: &'static str) -> Result<Vec<&'a [u8]>, PackProblem> {
         match self.by_name.get(name).copied() {

@@ -1,6 +1,8 @@
 //! The verifier against everybody who would rather not be verified.
 
 #[cfg(test)]
+mod accounts;
+#[cfg(test)]
 mod checkpoints;
 #[cfg(test)]
 #[cfg(feature = "database")]

@@ -13,32 +13,35 @@ use countersign_tlog::{
 };
 use countersign_verify::pack::{Answer, PackProblem, PackReport, Trust, html, verify_pack};
 
+use crate::accounts::told;
 use crate::log::{Event, Session, interleaved, sessions};
 use crate::random::Random;
 
 /// A log with its checkpoint, from which packs are made as the exporter makes them.
-struct Log {
+pub(crate) struct Log {
     lines: Vec<Vec<u8>>,
-    signer: Signer,
+    pub(crate) signer: Signer,
     checkpoint: Checkpoint,
     heads: BTreeMap<(String, String), (u64, Hash)>,
 }
 
 /// What goes into a pack, to be changed before it is signed.
-struct Parts {
+pub(crate) struct Parts {
     selected: Selected,
     checkpoint: Vec<u8>,
     keys: String,
-    lines: Vec<Vec<u8>>,
+    pub(crate) lines: Vec<Vec<u8>>,
     indices: Vec<u64>,
     inclusion: Vec<Hash>,
     sessions: Vec<u8>,
     openings: Vec<u8>,
     audit: Vec<u8>,
+    /// What is told beside the events.
+    pub(crate) told: Vec<(String, Vec<u8>)>,
 }
 
 impl Log {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut random = Random::seeded(11);
         let mut all = sessions();
         let mut acting = Session::new("acme", "acting");
@@ -102,7 +105,7 @@ impl Log {
     }
 
     /// A pack of one session.
-    fn parts(&self, session: &str) -> Parts {
+    pub(crate) fn parts(&self, session: &str) -> Parts {
         let mine = |line: &[u8]| Line::read(line).unwrap().session_id == session;
         let indices: Vec<u64> = (0..)
             .zip(&self.lines)
@@ -172,15 +175,16 @@ impl Log {
             sessions: text(&sessions),
             openings: Vec::new(),
             audit: Vec::new(),
+            told: Vec::new(),
         }
     }
 
-    fn verify(&self, pack: &[u8]) -> PackReport {
+    pub(crate) fn verify(&self, pack: &[u8]) -> PackReport {
         verify_pack(pack, &self.trust(), &Limits::default())
     }
 
     /// What a pack of these parts, signed by the log itself, is found to be.
-    fn found(&self, parts: Parts) -> Option<PackProblem> {
+    pub(crate) fn found(&self, parts: Parts) -> Option<PackProblem> {
         self.verify(&parts.pack(&self.signer)).failure
     }
 }
@@ -212,10 +216,12 @@ impl Parts {
             (member::AUDIT, self.audit.clone()),
         ]
         .map(|(name, content)| (name.to_owned(), content))
-        .into()
+        .into_iter()
+        .chain(self.told.clone())
+        .collect()
     }
 
-    fn pack(&self, signer: &Signer) -> Vec<u8> {
+    pub(crate) fn pack(&self, signer: &Signer) -> Vec<u8> {
         let mut members = self.members();
         let mut statement = Statement {
             members: Vec::new(),
@@ -241,7 +247,7 @@ fn hashes(hashes: &[Hash]) -> Json {
     )
 }
 
-fn text(json: &Json) -> Vec<u8> {
+pub(crate) fn text(json: &Json) -> Vec<u8> {
     let mut text = json.to_jcs().unwrap();
     text.push(b'\n');
     text
@@ -449,7 +455,9 @@ fn disclosed_values_must_be_those_that_were_committed_to() {
 #[test]
 fn every_mutation_of_a_pack_is_found() {
     let log = Log::new();
-    let pack = log.parts("acting").pack(&log.signer);
+    let mut parts = log.parts("acting");
+    parts.told = told(&parts.lines);
+    let pack = parts.pack(&log.signer);
     assert_eq!(log.verify(&pack).failure, None);
     let other = log.parts("s").pack(&log.signer);
     let rounds = std::env::var("COUNTERSIGN_PACK_MUTATIONS");
@@ -508,7 +516,7 @@ fn swap_members(pack: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     match random.below(4) {
         0 => members.swap(first, second),
         1 => drop(members.remove(first)),
-        2 => members[first].1 = others[first].1.clone(),
+        2 if first < others.len() => members[first].1 = others[first].1.clone(),
         _ => members.push(("more.txt".to_owned(), b"more".to_vec())),
     }
     *pack = archive::write(&members).unwrap();
@@ -549,7 +557,7 @@ const ACTS: [(&str, &str); 11] = [
     ),
     (
         "POLICY_DECISION",
-        r#"{"call_id":"c1","verdict":"allow","policy_ref":"rule 7"}"#,
+        r#"{"call_id":"c1","verdict":"allow","policy_ref":"rule 7","policy_digest":"sha256:7b851671c807269f0751c4786cc920fadbadcd61927ee0ba7669a74ddb0edabd"}"#,
     ),
     (
         "TOOL_CALL_ALLOWED",

@@ -1,6 +1,6 @@
-//! Rows of a table of SQLite.
+//! Rows of a table of SQLite or PostgreSQL.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use countersign_canon::{Digest, Json, Number};
@@ -11,7 +11,7 @@ use countersign_evidence::state::{
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failed;
+use super::{failed, postgres};
 use crate::errors::Failure;
 
 #[derive(Args)]
@@ -23,17 +23,28 @@ with runs of white space outside quotes as one space.
 
 SQLite names no snapshot, so digests are comparable by best effort unless you name one with --snapshot.
 
+With --postgres the rows are read by `psql`, which must be installed, in one transaction that is read-only
+and repeatable. Each value is the text that PostgreSQL prints for it (dates in ISO form, times in UTC, bytes
+in hexadecimal), or null, and otherwise the digest is made as above. The snapshot is the one that
+pg_current_snapshot() names. The predicate must not leave its place: no comments, semicolons, dollar signs or
+backslashes, and brackets that close. The connection string holds no password.
+
 Examples:
-  countersign evidence state db-rowset shop.db --database shop --table orders --where \"state = 'open'\"")]
+  countersign evidence state db-rowset shop.db --database shop --table orders --where \"state = 'open'\"
+  countersign evidence state db-rowset --postgres service=shop --database shop --table orders")]
 pub(crate) struct DbRowset {
-    /// The file of the database
-    file: PathBuf,
+    /// The file of a database of SQLite
+    #[arg(required_unless_present = "postgres", conflicts_with = "postgres")]
+    file: Option<PathBuf>,
+    /// A database of PostgreSQL, as `psql -d` takes it: a connection string or address without a password
+    #[arg(long, value_name = "CONNECTION")]
+    postgres: Option<String>,
     /// A label of the database that stays the same; not a connection string
     #[arg(long, value_name = "LABEL")]
     database: String,
-    /// The schema
-    #[arg(long, value_name = "SCHEMA", default_value = "main")]
-    schema: String,
+    /// The schema [default: main in SQLite, public in PostgreSQL]
+    #[arg(long, value_name = "SCHEMA")]
+    schema: Option<String>,
     /// The table
     #[arg(long, value_name = "TABLE")]
     table: String,
@@ -47,7 +58,24 @@ pub(crate) struct DbRowset {
 
 impl DbRowset {
     pub(super) fn digest(self) -> Result<StateDigest, Failure> {
-        let mut rows = self.rows().map_err(|error| failed(error.to_string()))??;
+        let (usual, isolation) = match self.postgres {
+            Some(_) => ("public", "repeatable-read"),
+            None => ("main", "serializable"),
+        };
+        let schema = self.schema.as_deref().unwrap_or(usual).to_owned();
+        let (mut rows, snapshot) = match (&self.postgres, &self.file) {
+            (Some(connection), _) => {
+                let table = (schema.as_str(), self.table.as_str());
+                let read = postgres::read(connection, table, &self.predicate)?;
+                (read.rows, self.snapshot.or(Some(read.snapshot)))
+            }
+            (None, file) => {
+                let file = file.as_deref().unwrap_or(Path::new(""));
+                let read = self.rows(file, &schema);
+                let rows = read.map_err(|error| failed(error.to_string()))??;
+                (rows, self.snapshot)
+            }
+        };
         rows.sort_unstable();
         let mut text = Vec::new();
         for row in &rows {
@@ -58,7 +86,7 @@ impl DbRowset {
         let coverage = Coverage::DbRowset(Database {
             identity: DatabaseIdentity {
                 database_id: self.database,
-                schema: self.schema,
+                schema,
                 table: self.table,
             },
             selector: DatabaseSelector {
@@ -66,8 +94,8 @@ impl DbRowset {
                 query_hash: query.to_hash().to_string(),
             },
             boundary: DatabaseBoundary {
-                snapshot_id: self.snapshot,
-                isolation_level: Some("serializable".to_owned()),
+                snapshot_id: snapshot,
+                isolation_level: Some(isolation.to_owned()),
             },
             observed: DatabaseObserved {
                 row_count: Some(rows.len() as u64),
@@ -76,11 +104,11 @@ impl DbRowset {
         Ok(StateDigest::new(Digest::of(&text).to_string(), coverage))
     }
 
-    fn rows(&self) -> rusqlite::Result<Result<Vec<Vec<u8>>, Failure>> {
+    fn rows(&self, file: &Path, schema: &str) -> rusqlite::Result<Result<Vec<Vec<u8>>, Failure>> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut database = Connection::open_with_flags(&self.file, flags)?;
+        let mut database = Connection::open_with_flags(file, flags)?;
         let transaction = database.transaction()?;
-        let (schema, table) = (quoted(&self.schema), quoted(&self.table));
+        let (schema, table) = (quoted(schema), quoted(&self.table));
         // Whatever the predicate says, this connection cannot write.
         let sql = format!(
             "SELECT * FROM {schema}.{table} WHERE (\n{}\n)",
@@ -119,7 +147,7 @@ fn value(value: ValueRef<'_>) -> Option<Json> {
     })
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
