@@ -282,6 +282,7 @@ impl From<engine::PolicyFilesError> for Failure {
             E::Publishers { .. } => Code::Publishers,
             E::Untrusted { .. } | E::NoManifest => Code::Untrusted,
             E::Load(LoadError::Test { .. }) => Code::Tests,
+            E::Beside { .. } => Code::AgentControl,
             E::Nothing { .. } | E::TwoRules { .. } | E::Load(_) => Code::Policy,
         };
         Self::new(code, error.to_string())

@@ -12,6 +12,7 @@ mod list;
 mod loss;
 mod peers;
 mod pending;
+mod points;
 mod server;
 mod time;
 
@@ -50,6 +51,8 @@ pub struct Session {
     questions: Vec<(Id, Id)>,
     questions_asked: u64,
     began: Instant,
+    /// Whether the agent may begin.
+    start: points::Start,
 }
 
 /// How a session behaves.
@@ -81,6 +84,8 @@ pub struct Settings {
     pub list_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
     pub max_waiting: usize,
+    /// Whether somebody is asked before the first request of the client goes on.
+    pub asks_first: bool,
 }
 
 /// A set of tools, by exact name or as a manifest matches them.
@@ -132,6 +137,7 @@ impl Session {
             questions: Vec::new(),
             questions_asked: 0,
             began: Instant::now(),
+            start: points::Start::default(),
         }
     }
 
@@ -179,6 +185,8 @@ impl Session {
                 Vec::new()
             }
             Done::Deliver(delivery) => deliver(delivery),
+            Done::Opened(frame, opened) => self.opened(*frame, opened, now),
+            Done::Instead(delivery, instead) => self.deliver_instead(delivery, instead),
             Done::Unrecorded(Waits::Client(id), refused) => {
                 vec![Effect::ToClient(refused.to_error(Some(&id)))]
             }
@@ -264,6 +272,7 @@ impl Settings {
             seal: None,
             list_wait: Duration::from_secs(10),
             max_waiting: 1024,
+            asks_first: false,
         }
     }
 }

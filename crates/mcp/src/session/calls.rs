@@ -190,7 +190,7 @@ impl Session {
             let then = self.to_client(id, &Refused::denied("OUTPUT_TOO_LARGE", text));
             return settle(running, failed("output_too_large"), then);
         }
-        let content = record::content(frame.part(part));
+        let (content, is_whole) = record::told(frame.part(part));
         let warning = running.warning();
         let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
         let then = Delivery {
@@ -198,7 +198,12 @@ impl Session {
             waits: Waits::Client(id.clone()),
             ..Delivery::default()
         };
-        settle(running, Outcome::Result { content, is_error }, then)
+        Effect::job(Job::Settle {
+            running,
+            outcome: Outcome::Result { content, is_error },
+            is_whole,
+            then,
+        })
     }
 
     /// A refusal for a client that waits.
@@ -234,6 +239,7 @@ pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effe
     Effect::job(Job::Settle {
         running,
         outcome,
+        is_whole: true,
         then,
     })
 }
