@@ -36,6 +36,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Rego whose verdicts are recorded only",
     ),
     key(
+        "acs",
+        Kind::Text,
+        None,
+        "An Agent Control manifest, which has a say beside them",
+    ),
+    key(
         "allow_host",
         Kind::List,
         None,

@@ -289,6 +289,7 @@ impl From<engine::PolicyFilesError> for Failure {
             E::Untrusted { .. } | E::NoManifest => Code::Untrusted,
             E::Altered { .. } => Code::Integrity,
             E::Load(LoadError::Test { .. }) => Code::Tests,
+            E::Beside { .. } => Code::AgentControl,
             E::Nothing { .. } | E::TwoRules { .. } | E::Load(_) => Code::Policy,
         };
         Self::new(code, error.to_string())

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use countersign_canon::{BoundedReadError, Json, Limits, read_bounded};
+use countersign_engine::BesideFile;
 
 use crate::errors::{Code, Failure};
 
@@ -74,6 +76,17 @@ pub(crate) fn skip_line(source: &mut dyn BufRead) -> Result<(), Failure> {
         .skip_until(b'\n')
         .map(drop)
         .map_err(|error| unreadable("the input", &error))
+}
+
+/// An Agent Control manifest that has a say beside the policies.
+pub(crate) fn agent_control(path: PathBuf) -> BesideFile {
+    BesideFile {
+        path,
+        load: |path| match countersign_callout::voice(path) {
+            Ok(voice) => Ok(Arc::new(voice)),
+            Err(error) => Err(error.to_string()),
+        },
+    }
 }
 
 /// `$XDG_DATA_HOME/countersign`, or the usual place for it.

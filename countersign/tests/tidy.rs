@@ -62,7 +62,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("evidence", &["approval", "canon", "event", "redact"]),
     (
         "replay",
-        &["approval", "canon", "event", "policy", "session", "store"],
+        &[
+            "acs", "approval", "canon", "event", "policy", "session", "store",
+        ],
     ),
     (
         "countersign",

@@ -16,6 +16,7 @@ use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
+use crate::input;
 use crate::output::{self, Format, inline};
 
 /// Ask what other policies would have said to the recorded actions.
@@ -31,6 +32,9 @@ pub(crate) struct Backtest {
     /// A policy to try: a file or a folder of Rego; may be given several times
     #[arg(long, value_name = "PATH")]
     policy: Vec<PathBuf>,
+    /// An Agent Control manifest to try; what it would ask others about is refused
+    #[arg(long, value_name = "FILE")]
+    acs: Option<PathBuf>,
     /// Only actions from this time on: 2026-11-15T08:00:00Z, or 30d for thirty days ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -69,6 +73,7 @@ impl Backtest {
         let policies = PolicyFiles {
             manifest: self.manifest.clone(),
             enforced: self.policy.clone(),
+            agent_control: self.acs.clone().map(input::agent_control),
             ..PolicyFiles::default()
         }
         .load()?;

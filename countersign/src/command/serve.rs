@@ -59,6 +59,9 @@ pub(crate) struct Serve {
     /// Rego whose verdicts are recorded only
     #[arg(long, value_name = "FILE|DIR")]
     shadow: Vec<String>,
+    /// An Agent Control manifest, which has a say beside them
+    #[arg(long, value_name = "FILE")]
+    acs: Option<String>,
     /// A name, other than this machine's own, that callers may use
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -155,6 +158,7 @@ impl Serve {
             ("manifest", one(self.manifest)),
             ("policy", self.policy),
             ("shadow", self.shadow),
+            ("acs", one(self.acs)),
             ("allow_host", self.allow_host),
             ("allow_origin", self.allow_origin),
             ("no_auth", one(self.no_auth.then(|| "true".to_owned()))),
@@ -204,6 +208,10 @@ impl Plan {
             manifest: self.config.text("manifest").map(PathBuf::from),
             enforced: paths("policy"),
             shadow: paths("shadow"),
+            agent_control: self
+                .config
+                .text("acs")
+                .map(|path| input::agent_control(path.into())),
             ..PolicyFiles::default()
         }
     }

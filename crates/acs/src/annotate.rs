@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use countersign_canon::{Json, Object};
+use countersign_policy::{Hearing, Unheard};
 
 use crate::limits::depth;
 use crate::reserved::Failure;
@@ -13,6 +14,11 @@ use crate::{AnnotatorKind, Input, Limits, Manifest, Reserved};
 pub trait Annotate: Send + Sync {
     /// What the annotator says. It has to end in bounded time by itself.
     fn annotate(&self, call: &AnnotatorCall<'_>) -> Result<Json, AnnotationError>;
+
+    /// Whether the same question always gets the same answer, so that nobody has to keep it.
+    fn is_repeatable(&self, _: &AnnotatorCall<'_>) -> bool {
+        false
+    }
 }
 
 /// One question to an annotator.
@@ -53,75 +59,94 @@ impl Annotate for NoAnnotators {
     }
 }
 
-/// Asks every annotator of the point, in the order of their names.
-pub(crate) fn annotations(
-    manifest: &Manifest,
-    annotators: &dyn Annotate,
-    limits: &Limits,
-    input: &Input<'_>,
-) -> Result<Object, Failure> {
-    let asked = &input.config.annotations;
-    if asked.len() > limits.max_annotators_per_point {
-        return Err(Failure::new(
-            Reserved::ResourceLimitExceeded,
-            format!(
-                "{} annotators at one point, and {} are allowed",
-                asked.len(),
-                limits.max_annotators_per_point
-            ),
-        ));
-    }
-    let mut said = Vec::with_capacity(asked.len());
-    for (name, annotation) in asked {
-        let value = input.resolve(&annotation.from);
-        let value: Cow<'_, Json> = value.map_err(|lost| {
-            crate::runtime::lost(lost, &format!("annotator `{name}`: `{}`", annotation.from))
-        })?;
-        let kind = manifest.annotators().get(name).map(|known| known.kind);
-        let call = AnnotatorCall {
-            name,
-            kind: kind.ok_or_else(|| Failure::new(Reserved::ManifestInvalid, name.as_str()))?,
-            fields: &annotation.fields,
-            value: &value,
-            input,
-        };
-        said.push((name.clone(), answer(annotators, limits, &call)?));
-    }
-    Ok(said.into_iter().collect())
+/// Everything that is needed to ask annotators.
+pub(crate) struct Annotators<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) ask: &'a dyn Annotate,
+    pub(crate) limits: &'a Limits,
+    pub(crate) hearing: &'a Hearing,
 }
 
-fn answer(
-    annotators: &dyn Annotate,
-    limits: &Limits,
-    call: &AnnotatorCall<'_>,
-) -> Result<Json, Failure> {
-    let name = call.name;
-    let failed = |problem: &str| {
-        Failure::new(
-            Reserved::AnnotationFailed,
-            format!("annotator `{name}`: {problem}"),
-        )
-    };
-    // FAIL-CLOSED: a host's code may panic, and the agent must not go on because of it.
-    let answer = catch_unwind(AssertUnwindSafe(|| annotators.annotate(call)))
-        .map_err(|_| failed("it panicked"))?
-        .map_err(|error| match error {
-            AnnotationError::Failed(problem) => failed(&problem),
-            AnnotationError::TimedOut(problem) => Failure::new(
-                Reserved::AnnotationTimeout,
+impl Annotators<'_> {
+    /// Asks every annotator of the point, in the order of their names.
+    pub(crate) fn annotations(&self, input: &Input<'_>) -> Result<Object, Failure> {
+        let asked = &input.config.annotations;
+        let most = self.limits.max_annotators_per_point;
+        if asked.len() > most {
+            return Err(Failure::new(
+                Reserved::ResourceLimitExceeded,
+                format!(
+                    "{} annotators at one point, and {most} are allowed",
+                    asked.len()
+                ),
+            ));
+        }
+        let mut said = Vec::with_capacity(asked.len());
+        for (name, annotation) in asked {
+            let value = input.resolve(&annotation.from);
+            let value: Cow<'_, Json> = value.map_err(|lost| {
+                crate::runtime::lost(lost, &format!("annotator `{name}`: `{}`", annotation.from))
+            })?;
+            let kind = self.manifest.annotators().get(name);
+            let kind = kind.map(|known| known.kind);
+            let call = AnnotatorCall {
+                name,
+                kind: kind.ok_or_else(|| Failure::new(Reserved::ManifestInvalid, name.as_str()))?,
+                fields: &annotation.fields,
+                value: &value,
+                input,
+            };
+            said.push((name.clone(), self.answer(&call)?));
+        }
+        Ok(said.into_iter().collect())
+    }
+
+    fn answer(&self, call: &AnnotatorCall<'_>) -> Result<Json, Failure> {
+        let name = call.name;
+        let failed = |problem: &str| {
+            Failure::new(
+                Reserved::AnnotationFailed,
                 format!("annotator `{name}`: {problem}"),
-            ),
-        })?;
-    if depth(&answer) > limits.max_policy_input_depth {
-        return Err(failed("it said something nested too deeply"));
+            )
+        };
+        // FAIL-CLOSED: a host's code may panic, and the agent must not go on because of it.
+        let answer = catch_unwind(AssertUnwindSafe(|| self.said(call)))
+            .map_err(|_| failed("it panicked"))?
+            .map_err(|error| match error {
+                AnnotationError::Failed(problem) => failed(&problem),
+                AnnotationError::TimedOut(problem) => Failure::new(
+                    Reserved::AnnotationTimeout,
+                    format!("annotator `{name}`: {problem}"),
+                ),
+            })?;
+        if depth(&answer) > self.limits.max_policy_input_depth {
+            return Err(failed("it said something nested too deeply"));
+        }
+        if gives_reserved_reason(&answer) {
+            return Err(failed("it gives a reason that is reserved"));
+        }
+        if answer.to_sorted().len() > self.limits.max_annotator_output_bytes {
+            return Err(failed("it said too much"));
+        }
+        Ok(answer)
     }
-    if gives_reserved_reason(&answer) {
-        return Err(failed("it gives a reason that is reserved"));
+
+    fn said(&self, call: &AnnotatorCall<'_>) -> Result<Json, AnnotationError> {
+        if self.ask.is_repeatable(call) {
+            return self.ask.annotate(call);
+        }
+        let ask = || {
+            self.ask.annotate(call).map_err(|error| match error {
+                AnnotationError::Failed(problem) => Unheard::Failed(problem),
+                AnnotationError::TimedOut(problem) => Unheard::TimedOut(problem),
+            })
+        };
+        let heard = self.hearing.hear(&format!("annotator {}", call.name), ask);
+        heard.map_err(|unheard| match unheard {
+            Unheard::Failed(problem) => AnnotationError::Failed(problem),
+            Unheard::TimedOut(problem) => AnnotationError::TimedOut(problem),
+        })
     }
-    if answer.to_sorted().len() > limits.max_annotator_output_bytes {
-        return Err(failed("it said too much"));
-    }
-    Ok(answer)
 }
 
 /// SECURITY: an annotator must not speak in the name of the runtime, at any depth.

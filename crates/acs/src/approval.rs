@@ -114,7 +114,7 @@ impl Runtime {
     }
 }
 
-fn resolver(manifest: &Manifest) -> Option<&str> {
+pub(crate) fn resolver(manifest: &Manifest) -> Option<&str> {
     let approval = manifest.approval()?;
     let only = || match approval.resolvers.len() {
         1 => approval.resolvers.keys().next().map(String::as_str),

@@ -1,7 +1,7 @@
 //! What came out.
 
 use countersign_canon::{Digest, Json, Object};
-use countersign_policy::{Decision, Verdict};
+use countersign_policy::{Decision, Evidence, Identities, Verdict};
 
 use crate::reserved::Failure;
 use crate::{Input, Mode, Point};
@@ -18,15 +18,6 @@ pub struct Evaluation<'a> {
     pub(crate) transformed: Option<Json>,
     pub(crate) input: Option<Input<'a>>,
     pub(crate) identities: Option<Identities>,
-}
-
-/// What was judged, and what may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identities {
-    /// Over what the policy saw.
-    pub input: Digest,
-    /// Over the same with the changed target in it. Equal unless a change was applied.
-    pub enforced: Digest,
 }
 
 impl<'a> Evaluation<'a> {
@@ -136,24 +127,12 @@ pub(crate) fn verdict(verdict: &Verdict) -> Json {
             ])
         }),
     );
-    set("evidence", verdict.evidence().map(evidence));
+    set("evidence", verdict.evidence().map(Evidence::to_json));
     let labels = verdict.result_labels();
     let labels = (!labels.is_empty())
         .then(|| Json::Array(labels.iter().map(|label| label.as_str().into()).collect()));
     set("result_labels", labels);
     Json::Object(members)
-}
-
-fn evidence(evidence: &countersign_policy::Evidence) -> Json {
-    let artefact = evidence.artefact.as_deref();
-    let artefact = artefact.map(|artefact| ("artefact", Json::from(artefact)));
-    let pointers = &evidence.verification_pointers;
-    let pointers = (!pointers.is_empty()).then(|| {
-        let pointers = pointers.iter();
-        let pointers = pointers.map(|(name, url)| (name.as_str(), Json::from(url.as_str())));
-        ("verification_pointers", Json::object(pointers))
-    });
-    Json::object(artefact.into_iter().chain(pointers))
 }
 
 /// Text for whoever was stopped. What went wrong is the operator's business.

@@ -37,23 +37,25 @@
 mod annotate;
 mod approval;
 mod evaluation;
-mod gate;
 mod input;
+mod kept;
 mod library;
 mod limits;
 mod manifest;
+mod mode;
 mod offline;
-
-mod point;
 mod policies;
 mod reserved;
 mod runtime;
+mod voice;
+
+pub use countersign_policy::{Identities, Point};
 
 pub use annotate::{Annotate, AnnotationError, AnnotatorCall, NoAnnotators};
 pub use approval::{ApprovalRequest, Resolution, Resolve, ResolverError};
-pub use evaluation::{Evaluation, Identities};
-pub use gate::{ToolGate, host_snapshot};
+pub use evaluation::Evaluation;
 pub use input::Input;
+pub use kept::{Keeping, Kept};
 pub use limits::Limits;
 pub use manifest::{
     Annotation, Annotator, AnnotatorKind, Approval, Binding, CedarPolicy, CustomPolicy, Fetched,
@@ -61,10 +63,11 @@ pub use manifest::{
     RegoPolicy, Resolver, TestPolicy, is_near, load,
 };
 
+pub use mode::Mode;
 pub use offline::Offline;
-pub use point::{Mode, Point};
 pub use policies::{
     ActivationError, Adapter, AdapterCall, Dispatch, DispatchError, Policies, PolicyCall,
 };
 pub use reserved::Reserved;
 pub use runtime::Runtime;
+pub use voice::{OURS_TO_SAY, Voice, VoiceError, host_snapshot, revive};

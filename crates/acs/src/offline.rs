@@ -43,6 +43,10 @@ impl Offline {
 }
 
 impl Annotate for Offline {
+    fn is_repeatable(&self, call: &AnnotatorCall<'_>) -> bool {
+        call.fields.contains_key("builtin")
+    }
+
     fn annotate(&self, call: &AnnotatorCall<'_>) -> Result<Json, AnnotationError> {
         let failed = |problem: String| Err(AnnotationError::Failed(problem));
         match call.fields.get("builtin").map(Json::as_str) {

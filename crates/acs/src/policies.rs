@@ -1,5 +1,6 @@
 //! Policies that were made ready once, and are asked many times.
 
+mod bundle;
 mod cedar;
 mod fixed;
 mod rego;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use countersign_canon::{Digest, Json, Object};
 use countersign_policy::path::Lost;
-use countersign_policy::{TargetError, Verdict, VerdictError};
+use countersign_policy::{Hearing, TargetError, Unheard, Verdict, VerdictError};
 
-use crate::annotate::annotations;
+use crate::annotate::Annotators;
 use crate::limits::depth;
 use crate::policies::{Dispatch, DispatchError, PolicyCall};
 use crate::reserved::Failure;
 use crate::{
     Annotate, Evaluation, Identities, Input, Limits, Manifest, Mode, NoAnnotators, Point,
-    PointConfig, Reserved,
+    PointConfig, Policy, Reserved,
 };
 
 /// A manifest in force. It has no state: evaluations do not know of one another.
@@ -62,8 +62,19 @@ impl Runtime {
 
     /// Judges what happens at a point. Never fails: what goes wrong is a deny with a reserved reason.
     pub fn evaluate<'a>(&'a self, point: Point, snapshot: &'a Json, mode: Mode) -> Evaluation<'a> {
+        self.evaluate_hearing(point, snapshot, mode, &Hearing::default())
+    }
+
+    /// The same; what annotators and policies elsewhere say is heard there, or read back from there.
+    pub fn evaluate_hearing<'a>(
+        &'a self,
+        point: Point,
+        snapshot: &'a Json,
+        mode: Mode,
+        hearing: &Hearing,
+    ) -> Evaluation<'a> {
         let mut seen = None;
-        match self.judge(point, snapshot, mode, &mut seen) {
+        match self.judge(point, snapshot, mode, hearing, &mut seen) {
             Ok(evaluation) => evaluation,
             Err(failure) => Evaluation::refused(point, mode, failure, seen),
         }
@@ -74,6 +85,7 @@ impl Runtime {
         point: Point,
         snapshot: &'a Json,
         mode: Mode,
+        hearing: &Hearing,
         seen: &mut Option<Input<'a>>,
     ) -> Result<Evaluation<'a>, Failure> {
         let config = self.manifest.points().get(&point).ok_or_else(|| {
@@ -98,11 +110,17 @@ impl Runtime {
         let target_depth = depth(target);
         self.check_depth(&input, measured.depth, target_depth)?;
         let input = seen.insert(input);
-        input.annotations = annotations(&self.manifest, &*self.annotators, &self.limits, input)?;
+        let annotators = Annotators {
+            manifest: &self.manifest,
+            ask: &*self.annotators,
+            limits: &self.limits,
+            hearing,
+        };
+        input.annotations = annotators.annotations(input)?;
         self.check_depth(input, measured.depth, target_depth)?;
         let input = &*input;
 
-        let verdict = self.ask(config, input)?;
+        let verdict = self.ask(config, input, hearing)?;
         let transformed = match verdict.transform() {
             None => None,
             Some(transform) => {
@@ -209,7 +227,12 @@ impl Runtime {
         })
     }
 
-    fn ask(&self, config: &PointConfig, input: &Input<'_>) -> Result<Verdict, Failure> {
+    fn ask(
+        &self,
+        config: &PointConfig,
+        input: &Input<'_>,
+        hearing: &Hearing,
+    ) -> Result<Verdict, Failure> {
         let id = config.policy.id.as_str();
         let policy =
             self.manifest.policies().get(id).ok_or_else(|| {
@@ -228,7 +251,20 @@ impl Runtime {
             )
         };
         // FAIL-CLOSED: a host's code may panic, and the agent must not go on because of it.
-        let output = catch_unwind(AssertUnwindSafe(|| self.policies.dispatch(&call)))
+        let dispatch = || match policy {
+            Policy::Custom(_) => hearing
+                .hear(&format!("policy {id}"), || {
+                    let said = self.policies.dispatch(&call);
+                    said.map_err(|error| Unheard::Failed(error.to_string()))
+                })
+                .map_err(|unheard| match unheard {
+                    Unheard::Failed(problem) | Unheard::TimedOut(problem) => {
+                        DispatchError::Failed(problem)
+                    }
+                }),
+            _ => self.policies.dispatch(&call),
+        };
+        let output = catch_unwind(AssertUnwindSafe(dispatch))
             .map_err(|_| failed("it panicked"))?
             .map_err(|error| match error {
                 DispatchError::Failed(problem) => failed(&problem),

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use countersign_approval::{Arguments, State, Tool, ToolCall};
 use countersign_canon::{Json, Object};
 use countersign_engine::{
-    Admission, ApprovalId, Outcome, Permit, Proposal, Redeemed, Running, Wanted,
+    Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Running, Wanted,
 };
 use countersign_event::Scope;
 
@@ -329,15 +329,31 @@ impl Api {
         let outcome = outcome(members);
         let settled = self.engine.settle(running, outcome);
         lock(&self.actions.0).remove(id);
-        let recorded = settled?;
-        Ok(Reply::json(
-            StatusCode::CREATED,
-            &Json::object([
-                ("action_id", Json::from(id)),
-                ("hash", Json::from(recorded.hash().to_string())),
-                ("seq", Json::from(recorded.seq())),
-            ]),
-        ))
+        let settled = settled?;
+        let recorded = settled.recorded();
+        let mut members = vec![
+            ("action_id", Json::from(id)),
+            (
+                "hash",
+                Json::from(recorded.map(|recorded| recorded.hash().to_string())),
+            ),
+            ("seq", Json::from(recorded.map(|recorded| recorded.seq()))),
+        ];
+        let delivery = match settled.into_delivery() {
+            Delivery::AsItCame => "as_it_came",
+            Delivery::Changed(content) => {
+                members.push(("content", content));
+                "changed"
+            }
+            Delivery::Withheld(reason) => {
+                let text = Delivery::text_for_model(&reason);
+                members.push(("text_for_model", Json::from(text)));
+                members.push(("reason", Json::from(reason)));
+                "withheld"
+            }
+        };
+        members.push(("delivery", Json::from(delivery)));
+        Ok(Reply::json(StatusCode::CREATED, &Json::object(members)))
     }
 
     /// Tells the truth about what nobody has told the end of: all of it when the door closes, and what

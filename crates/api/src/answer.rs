@@ -5,7 +5,8 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::Endpoint;
 use crate::{
-    actions, approvals, decide, docs, events, health, live, log, policies, sessions, tokens,
+    actions, approvals, decide, docs, events, health, interventions, live, log, policies, sessions,
+    tokens,
 };
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
@@ -31,6 +32,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ShowAction => actions::show(&call).await,
         Endpoint::PermitAction => actions::permit(&call).await,
         Endpoint::SettleAction => actions::result(call).await,
+        Endpoint::Intervene => interventions::ask(call).await,
         Endpoint::ListApprovals => approvals::list(&call).await,
         Endpoint::ShowApproval => approvals::show(&call).await,
         Endpoint::Vote => approvals::vote(&call).await,

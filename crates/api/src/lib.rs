@@ -29,6 +29,7 @@ mod events;
 mod gate;
 mod health;
 mod idempotency;
+mod interventions;
 mod live;
 mod log;
 mod observe;

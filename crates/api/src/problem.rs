@@ -245,6 +245,11 @@ impl From<&Refusal> for Problem {
             "runtime_error:erased" => Kind::Erased,
             "runtime_error:history" => Kind::Damaged,
             "runtime_error:approval" => Kind::Approval,
+            "runtime_error:approval_action_mismatch" => {
+                let text = format!("{}: {}", refusal.reason(), refusal.message());
+                return Self::new(Kind::Approval, text);
+            }
+            "runtime_error:intervention_point_unknown" => Kind::Member,
             "runtime_error:audit_write_failed" => Kind::Audit,
             "runtime_error:clock" => Kind::Clock,
             "runtime_error:invalid_action" => Kind::Json,

@@ -104,6 +104,7 @@ pub(crate) enum Endpoint {
     ShowAction,
     PermitAction,
     SettleAction,
+    Intervene,
     ListApprovals,
     ShowApproval,
     Vote,
@@ -413,9 +414,20 @@ pub const ROUTES: &[Route] = &[
             "/v1/actions/{action}/result",
             Permission::Propose,
             Endpoint::SettleAction,
-            "Tell how an action went",
+            "Tell how an action went; the answer says what of its result the agent may see",
             OUTCOME,
             SETTLED,
+        )
+    },
+    Route {
+        max_body: EVENT_BODY,
+        ..post(
+            "/v1/interventions",
+            Permission::Propose,
+            Endpoint::Intervene,
+            "Ask whether an agent may begin, take something in, ask its model, answer, or end",
+            NEW_INTERVENTION,
+            INTERVENTION,
         )
     },
     Route {

@@ -13,6 +13,8 @@ mod client;
 mod disk;
 mod guarded;
 mod remote;
+mod voice;
 
 pub use disk::Disk;
 pub use remote::Remote;
+pub use voice::{VoiceFileError, voice};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use countersign_approval::{ApprovalMode, Envelope, LeaseId, Subject};
+use countersign_approval::{ApprovalMode, Envelope, LeaseId, State, Subject};
 use countersign_canon::{Digest, Json};
 use countersign_event::payload::{ErrorRaised, Payload, ToolResult};
 use countersign_event::{EventType, Scope};
@@ -11,7 +11,7 @@ use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
 use crate::approval::Used;
-use crate::{Origin, Refusal, Unaskable};
+use crate::{Delivery, Origin, Refusal, Unaskable};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -87,7 +87,16 @@ pub struct Permit {
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
     pub(crate) decision: Recorded,
+    /// What is done, where somebody looks at the result before the agent does.
+    pub(crate) done: Option<Box<Done>>,
     pub(crate) grounds: Option<Box<Grounds>>,
+}
+
+/// An action, as those see it who look at its result.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) agent: String,
+    pub(crate) args: Json,
 }
 
 /// What allows an action that policy held.
@@ -154,6 +163,28 @@ pub enum Outcome {
         /// What is known about it.
         message: String,
     },
+}
+
+impl Outcome {
+    /// What the tool said, if it said anything, and whether it says that it failed.
+    pub(crate) fn said(&self) -> Option<(&Json, bool)> {
+        match self {
+            Self::Result { content, is_error } => Some((content, *is_error)),
+            Self::Open { content } => Some((content, false)),
+            Self::Lost { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// Where the approval of what ended so is then.
+    pub(crate) fn ended(&self) -> State {
+        match self {
+            Self::Result {
+                is_error: false, ..
+            } => State::Executed,
+            Self::Result { .. } | Self::Failed { .. } => State::Failed,
+            Self::Open { .. } | Self::Lost { .. } => State::Unknown,
+        }
+    }
 }
 
 impl Permit {
@@ -235,6 +266,38 @@ impl Running {
     /// Whether people approved it.
     pub(crate) fn is_approved(&self) -> bool {
         matches!(self.permit.grounds.as_deref(), Some(Grounds::Approval(_)))
+    }
+
+    /// The result as the agent gets it. What is withheld has no labels: it goes nowhere.
+    pub(crate) fn told(
+        &self,
+        delivery: &Delivery,
+        (content, is_error): (&Json, bool),
+        labels: Vec<String>,
+        now: u64,
+    ) -> ToolResult {
+        let (content, mut labels) = match delivery {
+            Delivery::AsItCame => (content.clone(), labels),
+            Delivery::Changed(changed) => (changed.clone(), labels),
+            Delivery::Withheld(reason) => {
+                let withheld = Json::object([("withheld", Json::from(reason.as_str()))]);
+                (withheld, Vec::new())
+            }
+        };
+        if !matches!(delivery, Delivery::Withheld(_)) {
+            labels.extend(self.permit.labels.iter().cloned());
+            labels.sort_unstable();
+            labels.dedup();
+        }
+        ToolResult {
+            call_id: Some(self.permit.call_id.clone()),
+            tool_name: Some(self.permit.tool_name.clone()),
+            is_error: Some(is_error),
+            latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
+            result_labels: (!labels.is_empty()).then_some(labels),
+            content: Some(content),
+            ..ToolResult::default()
+        }
     }
 
     /// The event that tells how it went.

@@ -3,12 +3,12 @@
 use countersign_canon::Json;
 use countersign_event::payload::{ErrorRaised, Payload};
 use countersign_event::{EventType, Head};
-use countersign_policy::Policies;
 use countersign_policy::capability::Judgement;
+use countersign_policy::{Hearing, Policies};
 use countersign_store::Recorded;
 
-use crate::approval::{Asked, Question, ask};
-use crate::decide::{Decided, decide};
+use crate::approval::{Asked, Question};
+use crate::decide::{Decided, decide, hear};
 use crate::engine::{MAX_ATTEMPTS, began};
 use crate::hot::{Hot, lock};
 use crate::lease::Covered;
@@ -72,7 +72,7 @@ impl Engine {
         let place = self.sessions.place(proposal.scope);
         let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
-        let decided = decide(proposal, &hot, now, &policies);
+        let decided = decide(proposal, &hot, now, &policies, Hearing::default());
         guard.hot = Some(hot);
         Ok(decided.map(Decided::preview)?)
     }
@@ -87,11 +87,23 @@ impl Engine {
         self.keep(&policies)?;
         let now = self.clock.now_unix_ms()?;
         let place = self.sessions.place(proposal.scope);
+        let heard = match policies.asks_others() {
+            false => None,
+            true => {
+                let hot = self.peek(&place, proposal.scope)?;
+                Some((hot.head, hear(proposal, &hot, now, &policies)?))
+            }
+        };
         // The session is locked while its chain needs it: to decide from its state and to put the
         // events on their way. Nobody waits for the disk under the lock.
         let mut guard = lock(&place);
         let hot = self.hot_at(&mut guard, proposal.scope, after)?;
-        let (mut decided, way) = match self.judge(proposal, &hot, now, &policies) {
+        let hearing = match heard {
+            Some((head, heard)) if head == hot.head => Hearing::again(heard.as_ref()),
+            // Something has happened since, and others may say something else about it.
+            _ => Hearing::default(),
+        };
+        let (mut decided, way) = match self.judge(proposal, &hot, now, &policies, hearing) {
             Ok(judged) => judged,
             Err(fault) => {
                 guard.hot = Some(hot);
@@ -137,15 +149,18 @@ impl Engine {
         hot: &Hot,
         now: u64,
         policies: &Policies,
+        hearing: Hearing,
     ) -> Result<(Decided, Option<Way>), Fault> {
-        let decided = decide(proposal, hot, now, policies)?;
+        let decided = decide(proposal, hot, now, policies, hearing)?;
         let Some(judgement) = decided.held() else {
             return Ok((decided, None));
         };
-        let question = self.question(proposal, judgement, hot, policies)?;
+        let asked = decided.as_it_would_run(proposal);
+        let mut question = self.question(&asked, judgement, hot, policies)?;
+        question.identity = decided.identity();
         let way = match self.covered(&question)? {
             Some(covered) => Way::Lease(covered),
-            None => Way::Ask(ask(&question).map(Box::new)),
+            None => Way::Ask(self.ask(&question).map(Box::new)),
         };
         Ok((decided, Some(way)))
     }
@@ -177,8 +192,10 @@ impl Engine {
         let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
         let now = self.clock.now_unix_ms()?;
-        let question = self.question(proposal, decided.judgement(), &hot, policies)?;
-        let asked = ask(&question).map(Box::new);
+        let as_it_would_run = decided.as_it_would_run(proposal);
+        let mut question = self.question(&as_it_would_run, decided.judgement(), &hot, policies)?;
+        question.identity = decided.identity();
+        let asked = self.ask(&question).map(Box::new);
         let mut batch = Batch::new(proposal.scope, now, hot);
         if let Err(unaskable) = &asked {
             // The answer needs something durable to point to.
@@ -215,6 +232,7 @@ impl Engine {
             now: self.now()?,
             parent_action: self.drifted_action(proposal)?,
             supersedes: None,
+            identity: None,
         })
     }
 }
@@ -227,6 +245,10 @@ fn push_question(
     let asked = match asked {
         Ok(asked) => asked,
         Err(unaskable) => {
+            if let Some(call_id) = decided.ends_unasked() {
+                let (kind, payload, change) = unaskable.denial(call_id);
+                batch.push(kind, payload, change)?;
+            }
             decided.asked(Err(unaskable));
             return Ok(());
         }

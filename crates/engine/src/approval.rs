@@ -23,6 +23,7 @@ use crate::refusal::Fault;
 use crate::{Approvers, Proposal};
 
 mod ask;
+mod basis;
 mod drift;
 mod edit;
 mod look;
@@ -35,7 +36,8 @@ mod tally;
 mod vote;
 
 pub use ask::Unaskable;
-pub(crate) use ask::{Asked, Question, ask, class, tool, trust, work_item};
+pub(crate) use ask::{Asked, Question, class, random, tool, trust, work_item};
+pub(crate) use basis::POINT_TOOL;
 pub use drift::Drifted;
 pub use edit::NotEdited;
 pub(crate) use recent::Recent;

@@ -8,10 +8,12 @@ use countersign_event::payload::{
 };
 use countersign_policy::capability::{Constraints, Judgement};
 use countersign_policy::rego::EvalError;
-use countersign_policy::{Case, Decision, Opinion, Policies, Ruling, Verdict};
+use countersign_policy::{
+    Case, Decision, Hearing, Identities, Opinion, Point, Policies, Ruling, Verdict,
+};
 use countersign_store::Recorded;
 
-use crate::admission::Grounds;
+use crate::admission::{Done, Grounds};
 use crate::hot::Hot;
 use crate::links::Links;
 use crate::refusal::Fault;
@@ -19,9 +21,15 @@ use crate::{Admission, Hold, Permit, Preview, Proposal, Refusal, Unaskable};
 
 /// A decision, and the events that have to be durable before it counts.
 pub(crate) struct Decided {
+    call_id: String,
     judgement: Judgement,
     opinions: Vec<Opinion>,
     rewritten: Option<Vec<u8>>,
+    /// The arguments that would run in the place of the proposed ones.
+    args: Option<Json>,
+    identities: Option<Identities>,
+    /// Whether somebody wants to see the result before the agent does.
+    reviewed: bool,
     digest: Digest,
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
@@ -35,9 +43,10 @@ pub(crate) fn decide(
     hot: &Hot,
     now: u64,
     policies: &Policies,
+    hearing: Hearing,
 ) -> Result<Decided, Fault> {
     let links = Links::default();
-    let ruling = rule(proposal, hot, now, policies, &links)?;
+    let ruling = rule(proposal, hot, now, policies, (&links, &hearing))?;
     let rewritten = ruling
         .rewritten
         .as_ref()
@@ -45,6 +54,7 @@ pub(crate) fn decide(
     let digest = Digest::of(rewritten.as_deref().unwrap_or(proposal.bytes));
     let decision = PolicyDecision {
         links: links.into_json(),
+        heard: hearing.into_record(),
         ..ruling.to_event(
             &proposal.call_id,
             ENGINE,
@@ -55,6 +65,8 @@ pub(crate) fn decide(
     let Ruling {
         judgement,
         opinions,
+        rewritten: args,
+        identities,
         ..
     } = ruling;
     let mut events = Vec::with_capacity(4);
@@ -63,10 +75,14 @@ pub(crate) fn decide(
     events.push((EventType::PolicyDecision, Payload::PolicyDecision(decision)));
     events.extend(consequence(proposal, &judgement, digest));
     Ok(Decided {
+        call_id: proposal.call_id.clone(),
         labels: labels(proposal, &judgement.verdict, policies),
         judgement,
         opinions,
         rewritten,
+        args,
+        identities,
+        reviewed: policies.attends(Point::PostToolCall),
         digest,
         events,
         asked: None,
@@ -83,6 +99,34 @@ impl Decided {
     pub(crate) fn held(&self) -> Option<&Judgement> {
         let held = self.judgement.verdict.decision() == Decision::Escalate;
         held.then_some(&self.judgement)
+    }
+
+    /// What people are asked about: the action as it would run.
+    pub(crate) fn as_it_would_run<'p>(&self, proposal: &Proposal<'p>) -> Proposal<'p> {
+        Proposal {
+            scope: proposal.scope,
+            call_id: proposal.call_id.clone(),
+            tool_name: proposal.tool_name.clone(),
+            server: proposal.server.clone(),
+            definition: proposal.definition,
+            origin: proposal.origin,
+            preconditions: proposal.preconditions.clone(),
+            args: self.args.as_ref().unwrap_or(&proposal.args).clone(),
+            sanitizer_key: proposal.sanitizer_key.clone(),
+            bytes: proposal.bytes,
+            encode: proposal.encode,
+        }
+    }
+
+    /// The call, if it does not wait where nobody can be asked: an Agent Control manifest holds it.
+    pub(crate) fn ends_unasked(&self) -> Option<&str> {
+        let by_agent_control = self.judgement.explanation.rule.starts_with(AGENT_CONTROL);
+        by_agent_control.then_some(&self.call_id)
+    }
+
+    /// What may be done, if somebody told.
+    pub(crate) fn identity(&self) -> Option<Digest> {
+        self.identities.map(|both| both.enforced)
     }
 
     pub(crate) fn asked(&mut self, asked: Result<Box<Envelope>, Unaskable>) {
@@ -121,6 +165,7 @@ impl Decided {
 
     /// INVARIANT: the decision is durable, so a permit may be made.
     pub(crate) fn answer(self, proposal: &Proposal<'_>, decision: Recorded) -> Admission {
+        let ends_unasked = self.ends_unasked().is_some();
         let Judgement {
             verdict,
             constraints,
@@ -144,8 +189,21 @@ impl Decided {
                 labels: self.labels,
                 warning: verdict.message().map(str::to_owned),
                 decision,
+                done: self.reviewed.then(|| {
+                    Box::new(Done {
+                        agent: proposal.origin.agent_name.clone(),
+                        args: self.args.unwrap_or_else(|| proposal.args.clone()),
+                    })
+                }),
                 grounds: lease.map(|lease| Box::new(Grounds::Lease(lease))),
             }),
+            (Decision::Escalate, _) if ends_unasked && matches!(self.asked, Some(Err(_))) => {
+                let unaskable = self.asked.and_then(Result::err);
+                let unaskable = unaskable.unwrap_or(Unaskable::Nobody);
+                let denied = Verdict::new(Decision::Deny, unaskable.reason());
+                let denied = denied.with_message(unaskable.to_string());
+                Admission::Refusal(Refusal::denied(&denied, explanation, decision))
+            }
             (Decision::Escalate, _) => Admission::Hold(Hold {
                 call_id: proposal.call_id.clone(),
                 verdict,
@@ -162,14 +220,27 @@ impl Decided {
     }
 }
 
+/// What others say about an action, heard before the session is locked: nobody waits for them there.
+pub(crate) fn hear(
+    proposal: &Proposal<'_>,
+    hot: &Hot,
+    now: u64,
+    policies: &Policies,
+) -> Result<Option<Json>, Fault> {
+    let hearing = Hearing::default();
+    let _ruling = rule(proposal, hot, now, policies, (&Links::default(), &hearing))?;
+    Ok(hearing.into_record())
+}
+
 fn rule(
     proposal: &Proposal<'_>,
     hot: &Hot,
     now: u64,
     policies: &Policies,
-    links: &Links,
+    (links, hearing): (&Links, &Hearing),
 ) -> Result<Ruling, Fault> {
     let case = Case {
+        agent: Some(&proposal.origin.agent_name),
         tool_name: &proposal.tool_name,
         args: &proposal.args,
         server: proposal.server.as_deref(),
@@ -179,7 +250,7 @@ fn rule(
         now_unix_ms: now,
         snapshot: &hot.snapshot,
     };
-    Ok(policies.decide(&case, &|path| links.examine(path))?)
+    Ok(policies.decide(&case, &|path| links.examine(path), hearing)?)
 }
 
 fn proposed_event(proposal: &Proposal<'_>) -> Payload {
@@ -187,6 +258,7 @@ fn proposed_event(proposal: &Proposal<'_>) -> Payload {
         call_id: Some(proposal.call_id.clone()),
         tool_name: Some(proposal.tool_name.clone()),
         server: proposal.server.clone(),
+        agent_id: Some(proposal.origin.agent_name.clone()),
         definition_digest: proposal.definition.map(|digest| digest.to_string()),
         sanitizer_key: proposal.sanitizer_key.clone(),
         args: Some(proposal.args.clone()),
@@ -250,4 +322,7 @@ fn labels(proposal: &Proposal<'_>, verdict: &Verdict, policies: &Policies) -> Ve
     labels
 }
 
-const ENGINE: &str = concat!("countersign/", env!("CARGO_PKG_VERSION"), " regorus/0.14.1");
+/// How the rules of an Agent Control manifest are named.
+const AGENT_CONTROL: &str = "agent_control:";
+pub(crate) const ENGINE: &str =
+    concat!("countersign/", env!("CARGO_PKG_VERSION"), " regorus/0.14.1");

@@ -1,12 +1,12 @@
 //! Beginning and settling actions, and what the engine keeps.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use countersign_approval::{ApprovalId, HighWater, RetentionError, State, UnixMs};
 use countersign_canon::Digest;
 use countersign_event::payload::{Payload, ToolCallExecuted};
 use countersign_event::{EventType, Scope};
-use countersign_policy::Policies;
+use countersign_policy::{Point, Policies};
 use countersign_store::{Change, Recorded, Store};
 
 use crate::admission::Grounds;
@@ -17,7 +17,7 @@ use crate::record::{Batch, durable};
 use crate::refusal::Fault;
 use crate::{
     ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError, Refusal,
-    Running, Standing,
+    Running, Settled, Standing,
 };
 
 /// Decides actions, and records every one of them.
@@ -121,20 +121,25 @@ impl Engine {
         Ok(permit.into_running(began_unix_ms))
     }
 
-    /// Records how an action went.
-    pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Recorded, Refusal> {
+    /// Records how an action went, and says what of its result the agent may see.
+    pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Settled, Refusal> {
+        if let Some(policies) = self.reviewers(&running, &outcome) {
+            return self.settle_reviewed(running, outcome, &policies);
+        }
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
-        let ended = match outcome {
-            Outcome::Result {
-                is_error: false, ..
-            } => State::Executed,
-            Outcome::Result { .. } | Outcome::Failed { .. } => State::Failed,
-            Outcome::Open { .. } | Outcome::Lost { .. } => State::Unknown,
-        };
-        let step = self.step(running.permit.grounds.as_deref(), State::Started, ended)?;
+        let grounds = running.permit.grounds.as_deref();
+        let step = self.step(grounds, State::Started, outcome.ended())?;
         let scope = running.permit.scope.clone();
         let (event_type, payload) = running.into_event(outcome, now);
-        self.settle_event(&scope, event_type, payload, step)
+        let recorded = self.settle_event(&scope, event_type, payload, step)?;
+        Ok(Settled::as_it_came(Some(recorded)))
+    }
+
+    /// Those who want to see a result before the agent does.
+    pub(crate) fn reviewers(&self, running: &Running, outcome: &Outcome) -> Option<Arc<Policies>> {
+        outcome.said()?;
+        running.permit.done.as_ref()?;
+        Some(self.policies()).filter(|policies| policies.attends(Point::PostToolCall))
     }
 
     /// What a permit allows will not be begun: an approval that was used for it has not run.
@@ -146,19 +151,19 @@ impl Engine {
     }
 
     /// The step of the approval that goes with an event of its action.
-    fn step(
+    pub(crate) fn step(
         &self,
         grounds: Option<&Grounds>,
         from: State,
         to: State,
-    ) -> Result<Option<(UnixMs, ApprovalStep)>, Refusal> {
+    ) -> Result<Option<(UnixMs, ApprovalStep)>, Fault> {
         let Some(Grounds::Approval(used)) = grounds else {
             return Ok(None);
         };
         Ok(Some((self.now()?, used.step(from, to))))
     }
 
-    fn settle_event(
+    pub(crate) fn settle_event(
         &self,
         scope: &Scope,
         event_type: EventType,
@@ -228,7 +233,19 @@ impl Engine {
         events: Vec<(EventType, Payload, Option<Change>)>,
     ) -> Result<Recorded, Fault> {
         let place = self.sessions.place(scope);
-        let mut guard = lock(&place);
+        let guard = lock(&place);
+        self.push_at(guard, &place, scope, now, events)
+    }
+
+    /// The same for a session that is locked already.
+    pub(crate) fn push_at(
+        &self,
+        mut guard: MutexGuard<'_, Place>,
+        place: &Mutex<Place>,
+        scope: &Scope,
+        now: u64,
+        events: Vec<(EventType, Payload, Option<Change>)>,
+    ) -> Result<Recorded, Fault> {
         let hot = self.hot(&mut guard, scope)?;
         let mut batch = Batch::new(scope, now, hot);
         for (event_type, payload, change) in events {
@@ -237,7 +254,7 @@ impl Engine {
         let (hot, pending) = batch.send(&self.store)?;
         guard.hot = Some(hot);
         drop(guard);
-        durable(pending).inspect_err(|_| lock(&place).hot = None)
+        durable(pending).inspect_err(|_| lock(place).hot = None)
     }
 
     /// The time that approvals are judged by: it never goes back.
@@ -287,6 +304,14 @@ impl Engine {
         let folder = self.store.folder().path();
         self.instance()
             .is_ok_and(|instance| instance.is_alive(owner, folder))
+    }
+
+    /// The state of a session right now; others may go on with it.
+    pub(crate) fn peek(&self, place: &Mutex<Place>, scope: &Scope) -> Result<Hot, Fault> {
+        let mut guard = lock(place);
+        let hot = self.hot(&mut guard, scope)?;
+        guard.hot = Some(hot.clone());
+        Ok(hot)
     }
 
     /// Takes the state out of its place: if anything fails on the way, there is none in it and the

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::signature::{
@@ -11,7 +12,7 @@ use countersign_policy::manifest::signature::{
 use countersign_policy::manifest::{Manifest, ManifestError};
 use countersign_policy::rego::testing::outline;
 use countersign_policy::rego::{BundleError, Source};
-use countersign_policy::{LoadError, Policies, PolicySources};
+use countersign_policy::{Beside, LoadError, Policies, PolicySources};
 
 use crate::folder;
 
@@ -31,6 +32,8 @@ pub struct PolicyFiles {
     pub enforced: Vec<PathBuf>,
     /// Policies whose verdicts are recorded only.
     pub shadow: Vec<PathBuf>,
+    /// An Agent Control manifest, which has a say beside them.
+    pub agent_control: Option<BesideFile>,
     /// What is asked of the origin of the manifest.
     pub trust: TrustMode,
     /// The list of publishers whose manifests are accepted.
@@ -38,6 +41,23 @@ pub struct PolicyFiles {
     /// Whether everything is allowed, and what would have been said is recorded only.
     pub observing: bool,
 }
+
+/// A file of somebody who has a say beside the policies, and how it is read.
+#[derive(Debug, Clone)]
+pub struct BesideFile {
+    /// The file. What it refers to is in its folder, as far as changes are noticed.
+    pub path: PathBuf,
+    /// Reads it, with everything that it refers to.
+    pub load: fn(&Path) -> Result<Arc<dyn Beside>, String>,
+}
+
+impl PartialEq for BesideFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for BesideFile {}
 
 /// Why policies are not put in force.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +100,14 @@ pub enum PolicyFilesError {
     /// There is no manifest whose origin could be asked for.
     #[error("there is no manifest, so nobody has signed one")]
     NoManifest,
+    /// Somebody beside the policies cannot have a say.
+    #[error("`{}`: {problem}", path.display())]
+    Beside {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
     /// There is nothing to put in force.
     #[error("`{}` holds no policy (`*.rego`)", path.display())]
     Nothing {
@@ -131,7 +159,14 @@ impl PolicyFiles {
         }
         sources.shadow = sort(&self.shadow, &mut sources.tests)?;
         let capability = |rules| capability(rules, manifest);
-        let policies = Policies::load(&sources, capability)?;
+        let mut policies = Policies::load(&sources, capability)?;
+        if let Some(file) = &self.agent_control {
+            let beside = (file.load)(&file.path).map_err(|problem| PolicyFilesError::Beside {
+                path: file.path.clone(),
+                problem,
+            })?;
+            policies = policies.with_beside(beside);
+        }
         Ok(match self.observing {
             true => policies.observing(),
             false => policies,
@@ -230,6 +265,11 @@ fn read(path: &Path) -> Result<Vec<Source>, PolicyFilesError> {
 
 /// The files that [`read`] reads.
 fn list(path: &Path) -> Result<Vec<PathBuf>, PolicyFilesError> {
+    list_of(path, &["rego"])
+}
+
+/// The files with these endings in a folder and below it.
+fn list_of(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, PolicyFilesError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -243,7 +283,7 @@ fn list(path: &Path) -> Result<Vec<PathBuf>, PolicyFilesError> {
             let file = entry.path();
             let is_policy = file
                 .extension()
-                .is_some_and(|extension| extension == "rego");
+                .is_some_and(|extension| endings.iter().any(|ending| extension == *ending));
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
             match is_folder {
                 true if !is_hidden => folders.push(file),

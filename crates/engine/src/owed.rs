@@ -12,7 +12,7 @@ use crate::engine::MAX_ATTEMPTS;
 use crate::hot::{Hot, Place, lock, rebuild};
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
-use crate::{Engine, Outcome, Refusal, Running};
+use crate::{Engine, Outcome, Refusal, Running, Settled};
 
 /// An outcome that is not known to be durable.
 pub(crate) struct Owed {
@@ -46,10 +46,11 @@ impl Engine {
     /// Records how an action went without waiting for the disk. Every later decision of the session
     /// counts it, and none is taken while it cannot be recorded.
     ///
-    /// The outcome of what people approved is waited for: it ends the life of their approval.
-    pub fn settle_soon(&self, running: Running, outcome: Outcome) -> Result<(), Refusal> {
-        if running.is_approved() {
-            return self.settle(running, outcome).map(drop);
+    /// The outcome of what people approved is waited for: it ends the life of their approval. So is one
+    /// that somebody looks at before the agent does.
+    pub fn settle_soon(&self, running: Running, outcome: Outcome) -> Result<Settled, Refusal> {
+        if running.is_approved() || self.reviewers(&running, &outcome).is_some() {
+            return self.settle(running, outcome);
         }
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let scope = running.permit.scope.clone();
@@ -63,14 +64,14 @@ impl Engine {
             pending: None,
         });
         if self.send_newest(&mut guard, &scope, now).is_some() {
-            return Ok(());
+            return Ok(Settled::as_it_came(None));
         }
         for _ in 0..MAX_ATTEMPTS {
             match self.recover(&mut guard, &scope) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
                 recovered => {
                     guard.hot = Some(recovered?);
-                    return Ok(());
+                    return Ok(Settled::as_it_came(None));
                 }
             }
         }

@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     OtherBytes,
     #[error(transparent)]
     Approval(countersign_approval::Refusal),
+    #[error("`{0}` is decided with its tool call")]
+    NotHere(countersign_policy::Point),
+    #[error("something else was approved than what would be done")]
+    ActionMismatch,
     #[error("cannot keep the policies beside the log: {0}")]
     Archive(#[source] std::io::Error),
     #[error("cannot name this process: {0}")]
@@ -96,6 +100,8 @@ impl From<Fault> for Refusal {
             Fault::Busy => "runtime_error:conflict",
             Fault::OtherBytes => "runtime_error:bytes_differ",
             Fault::Approval(_) => "runtime_error:approval",
+            Fault::NotHere(_) => "runtime_error:intervention_point_unknown",
+            Fault::ActionMismatch => "runtime_error:approval_action_mismatch",
             Fault::Archive(_) => "runtime_error:not_recorded",
             Fault::Instance(_) => "runtime_error:instance",
         };

@@ -105,7 +105,8 @@ impl Order {
                 "a TOOL_CALL_EXECUTED without a result",
             ),
             EventType::PolicyDecision => self.tools.expect(
-                &[Tool::Proposed, Tool::Held, Tool::Judged],
+                // Of a call that has run, the result is decided about before it goes on.
+                &[Tool::Proposed, Tool::Held, Tool::Judged, Tool::Executed],
                 event_type,
                 call,
                 "a TOOL_CALL_PROPOSED that is not yet decided",

@@ -60,6 +60,10 @@ macro_rules! payloads {
 
         /// A payload whose declared members have their declared types.
         #[derive(Clone, PartialEq)]
+        #[expect(
+            clippy::large_enum_variant,
+            reason = "the largest one tells of decisions, and nearly every call has one"
+        )]
         pub enum Payload {
             $( $(#[$doc])* $name($name), )*
             /// A payload that is not an object; the log keeps it whole, and sealed.
@@ -193,7 +197,16 @@ payloads! {
         public snapshot_hash: String,
         public side_effect: String,
         public constraints: Counters,
+        public intervention_point: String,
+        public agent_id: String,
+        public input_identity: String,
+        public enforced_identity: String,
+        public result_labels: Vec<String>,
         sealed links: Json,
+        sealed heard: Json,
+        sealed subject: Json,
+        sealed session: Json,
+        sealed evidence: Json,
     }
     /// A human must decide before the call goes on.
     ApprovalRequested = "APPROVAL_REQUESTED" {

@@ -6,17 +6,19 @@
 mod hold;
 mod read;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_approval::{Arguments, Tool, ToolCall};
 use countersign_canon::{Digest, Json};
+use countersign_engine as engine;
 use countersign_engine::{
-    ApprovalId, Engine, Origin, Outcome, Permit, Proposal, Redeemed, Refusal, Running, Start,
-    Wanted,
+    ApprovalId, Engine, Intervened, Intervention, Origin, Outcome, Permit, Proposal, Redeemed,
+    Refusal, Running, Start, Wanted,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
+use countersign_policy::Point;
 
 use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
@@ -32,6 +34,8 @@ pub struct Gate {
     origin: Origin,
     /// Whether anybody was asked in this session.
     has_asked: AtomicBool,
+    /// Whether the agent may begin, once that is known.
+    opened: Mutex<Option<Result<(), Refused>>>,
 }
 
 /// Something that a session wants done.
@@ -48,6 +52,28 @@ pub enum Job {
         running: Running,
         /// How it went.
         outcome: Outcome,
+        /// Whether the outcome holds all that the tool said.
+        is_whole: bool,
+        /// What to deliver then.
+        then: Delivery,
+    },
+    /// Ask whether the agent may begin, before its first request goes on.
+    Open {
+        /// The request.
+        frame: Frame,
+        /// What the client says about itself.
+        about: Json,
+    },
+    /// Ask whether something may pass, if anybody wants to be asked; then record and deliver.
+    Pass {
+        /// Where.
+        point: Point,
+        /// What there is to see there.
+        subject: Json,
+        /// The id of the model call.
+        call_id: Option<String>,
+        /// What is recorded in any case, or for a model call where nobody wants to be asked.
+        entries: Vec<Entry>,
         /// What to deliver then.
         then: Delivery,
     },
@@ -115,6 +141,17 @@ pub enum Waits {
     Server(Id),
 }
 
+/// What takes the place of something that came.
+#[derive(Debug)]
+pub enum Instead {
+    /// This, in the place of a result.
+    Result(Json),
+    /// This, in the place of what there was to see at a point.
+    Subject(Point, Json),
+    /// Nothing.
+    Nothing(Refused),
+}
+
 /// What came of a job.
 pub enum Done {
     /// The call may be forwarded now.
@@ -133,6 +170,10 @@ pub enum Done {
     Dropped(Id),
     /// It is recorded; deliver.
     Deliver(Delivery),
+    /// The agent may begin, or not.
+    Opened(Box<Frame>, Result<(), Refused>),
+    /// Something else is delivered than what came.
+    Instead(Delivery, Instead),
     /// It could not be recorded; whoever waits gets an error.
     Unrecorded(Waits, Refused),
 }
@@ -151,6 +192,7 @@ impl Gate {
             server: server.into(),
             origin,
             has_asked: AtomicBool::new(false),
+            opened: Mutex::new(None),
         }
     }
 
@@ -167,8 +209,17 @@ impl Gate {
             Job::Settle {
                 running,
                 outcome,
+                is_whole,
                 then,
-            } => deliver(self.engine.settle_soon(running, outcome), then),
+            } => self.settle(running, outcome, is_whole, then),
+            Job::Open { frame, about } => Done::Opened(Box::new(frame), self.open(about)),
+            Job::Pass {
+                point,
+                subject,
+                call_id,
+                entries,
+                then,
+            } => self.pass((point, subject, call_id), entries, then),
             Job::Read(read) => self.read(read),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }
@@ -183,6 +234,12 @@ impl Gate {
 
     /// Records that the session is over.
     pub fn terminate(&self, reason: &str) -> Result<(), Refusal> {
+        if self.attends(Point::AgentShutdown) {
+            let summary = Json::object([("reason", Json::from(reason))]);
+            let subject = Json::object([("summary", summary)]);
+            // What is said about the end is recorded; the end comes all the same.
+            let _said = self.intervene(Point::AgentShutdown, subject, None);
+        }
         let payload = Payload::Termination(countersign_event::payload::Termination {
             reason_code: Some(reason.to_owned()),
             ..Default::default()
@@ -191,6 +248,107 @@ impl Gate {
             .engine
             .record(&self.scope, EventType::Termination, payload);
         recorded.map(drop)
+    }
+
+    fn attends(&self, point: Point) -> bool {
+        self.engine.policies().attends(point)
+    }
+
+    fn intervene(&self, point: Point, subject: Json, call_id: Option<String>) -> Intervened {
+        let intervened = self.engine.intervene(&Intervention {
+            scope: &self.scope,
+            point,
+            origin: &self.origin,
+            subject,
+            call_id,
+        });
+        if let Intervened::Held(hold) = &intervened
+            && let Ok(envelope) = &hold.approval
+        {
+            // The peers cannot wait here, so nobody needs to decide.
+            let _ = self.engine.cancel(envelope.id());
+        }
+        intervened
+    }
+
+    /// Whether the agent may begin. Asked once; everybody else hears the same.
+    fn open(&self, about: Json) -> Result<(), Refused> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*opened {
+            return opened.clone();
+        }
+        let subject = Json::object([("agent_init", about)]);
+        let answer = match self.attends(Point::AgentStartup) {
+            false => Ok(()),
+            true => match self.intervene(Point::AgentStartup, subject, None) {
+                // There is nothing of the agent's start that could be changed.
+                Intervened::Passed(passed) if passed.changed.is_some() => Err(unsupported()),
+                Intervened::Passed(_) => Ok(()),
+                Intervened::Held(hold) => Err(hold::refused(&hold)),
+                Intervened::Refused(refusal) => Err(refused(&refusal)),
+            },
+        };
+        *opened = Some(answer.clone());
+        answer
+    }
+
+    fn pass(
+        &self,
+        (point, subject, call_id): (Point, Json, Option<String>),
+        entries: Vec<Entry>,
+        then: Delivery,
+    ) -> Done {
+        if !self.attends(point) {
+            return deliver(self.record(entries), then);
+        }
+        // The engine tells of model calls itself.
+        let entries = match call_id {
+            Some(_) => Vec::new(),
+            None => entries,
+        };
+        match self.intervene(point, subject.clone(), call_id) {
+            Intervened::Passed(passed) => match (self.record(entries), passed.changed) {
+                (Ok(()), Some(changed)) if is_changeable(point, &changed, &subject) => {
+                    Done::Instead(then, Instead::Subject(point, changed))
+                }
+                (Ok(()), Some(_)) => Done::Instead(then, Instead::Nothing(unsupported())),
+                (recorded, None) | (recorded @ Err(_), _) => deliver(recorded, then),
+            },
+            Intervened::Held(hold) => Done::Unrecorded(then.waits, hold::refused(&hold)),
+            Intervened::Refused(refusal) => Done::Unrecorded(then.waits, refused(&refusal)),
+        }
+    }
+
+    fn settle(&self, running: Running, outcome: Outcome, is_whole: bool, then: Delivery) -> Done {
+        let unseen = !is_whole && self.attends(Point::PostToolCall);
+        let outcome = match unseen {
+            false => outcome,
+            // FAIL-CLOSED: what nobody could look at is not delivered.
+            true => Outcome::Lost {
+                code: "result_not_judged".to_owned(),
+                message: "the result is too large, or has numbers that are not exact".to_owned(),
+            },
+        };
+        let settled = match self.engine.settle_soon(running, outcome) {
+            Ok(settled) => settled,
+            Err(refusal) => return deliver(Err(refusal), then),
+        };
+        if unseen {
+            let withheld = withheld("runtime_error:resource_limit_exceeded");
+            return Done::Instead(then, Instead::Nothing(withheld));
+        }
+        let event = settled.recorded().map(|recorded| recorded.hash());
+        match settled.into_delivery() {
+            engine::Delivery::AsItCame => Done::Deliver(then),
+            engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),
+            engine::Delivery::Withheld(reason) => {
+                let refused = Refused {
+                    event,
+                    ..withheld(&reason)
+                };
+                Done::Instead(then, Instead::Nothing(refused))
+            }
+        }
     }
 
     fn record(&self, entries: Vec<Entry>) -> Result<(), Refusal> {
@@ -405,6 +563,39 @@ fn forward(id: Id, bytes: Vec<u8>, running: Running) -> Done {
             Refused::denied(OTHER_BYTES, "refused: ask the operator; do not retry"),
         ),
     }
+}
+
+/// Whether nothing was changed but the one part that is delivered.
+fn is_changeable(point: Point, changed: &Json, before: &Json) -> bool {
+    let path: &[&str] = match point {
+        Point::PreModelCall => &["messages"],
+        Point::PostModelCall => &["response"],
+        Point::Input => &["input", "body"],
+        Point::Output => &["response", "content"],
+        _ => return false,
+    };
+    let old = path.iter().try_fold(before, |json, name| json.get(name));
+    let mut rest = changed.clone();
+    let place = path.iter().try_fold(&mut rest, |json, name| {
+        json.as_object_mut()
+            .and_then(|members| members.get_mut(name))
+    });
+    match (place, old) {
+        (Some(place), Some(old)) => *place = old.clone(),
+        _ => return false,
+    }
+    rest == *before
+}
+
+fn withheld(reason: &str) -> Refused {
+    Refused::denied(reason, engine::Delivery::text_for_model(reason))
+}
+
+pub(crate) fn unsupported() -> Refused {
+    Refused::denied(
+        "runtime_error:adapter_unsupported",
+        "refused: ask the operator; do not retry",
+    )
 }
 
 fn refused(refusal: &Refusal) -> Refused {

@@ -84,12 +84,17 @@ pub(crate) fn sampling_ended(call_id: String, answer: &[u8]) -> Entry {
 /// A part of a frame as an event can hold it: the value itself, or its text where an event cannot
 /// hold its numbers, or its digest where it is too large.
 pub(crate) fn content(part: &[u8]) -> Json {
+    told(part).0
+}
+
+/// The same, and whether it is the value itself.
+pub(crate) fn told(part: &[u8]) -> (Json, bool) {
     let limits = Limits {
         max_bytes: LARGEST,
         ..Limits::event()
     };
     if let Ok(value) = Json::admit(part, &limits) {
-        return value;
+        return (value, true);
     }
     let mut members = vec![
         ("bytes", Json::from(part.len() as u64)),
@@ -98,7 +103,7 @@ pub(crate) fn content(part: &[u8]) -> Json {
     if part.len() <= LARGEST / 2 {
         members.push(("text", Json::from(String::from_utf8_lossy(part).as_ref())));
     }
-    Json::object(members)
+    (Json::object(members), false)
 }
 
 /// An event has at most four times as much.

@@ -12,6 +12,7 @@ mod list;
 mod loss;
 mod peers;
 mod pending;
+mod points;
 mod server;
 mod task;
 mod time;
@@ -54,6 +55,8 @@ pub struct Session {
     /// Held calls that the client asks about.
     tasks: task::Tasks,
     began: Instant,
+    /// Whether the agent may begin.
+    start: points::Start,
 }
 
 /// How a session behaves.
@@ -85,6 +88,8 @@ pub struct Settings {
     pub list_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
     pub max_waiting: usize,
+    /// Whether somebody is asked before the first request of the client goes on.
+    pub asks_first: bool,
 }
 
 /// A set of tools, by exact name or as a manifest matches them.
@@ -140,6 +145,7 @@ impl Session {
             questions_asked: 0,
             tasks: task::Tasks::default(),
             began: Instant::now(),
+            start: points::Start::default(),
         }
     }
 
@@ -201,6 +207,8 @@ impl Session {
                 self.task_dropped(&id).into_iter().collect()
             }
             Done::Deliver(delivery) => deliver(delivery),
+            Done::Opened(frame, opened) => self.opened(*frame, opened, now),
+            Done::Instead(delivery, instead) => self.deliver_instead(delivery, instead),
             Done::Unrecorded(Waits::Client(id), refused) => {
                 vec![Effect::ToClient(refused.to_error(Some(&id)))]
             }
@@ -286,6 +294,7 @@ impl Settings {
             seal: None,
             list_wait: Duration::from_secs(10),
             max_waiting: 1024,
+            asks_first: false,
         }
     }
 }

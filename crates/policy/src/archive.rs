@@ -1,11 +1,13 @@
 //! Policies as a document, so that a decision can be taken again when its files are long gone.
 
+use std::sync::Arc;
+
 use countersign_canon::{Digest, Json};
 
 use crate::capability::Capability;
 use crate::manifest::{Manifest, ManifestError};
 use crate::rego::{BundleError, Source};
-use crate::{Mode, Policies, UserPolicy};
+use crate::{Beside, Mode, Policies, UserPolicy};
 
 /// Why a document does not give policies back.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,14 @@ pub enum ArchiveError {
     /// Its rules do not compile in this version.
     #[error("its policies do not compile: {0}")]
     Bundle(#[from] BundleError),
+    /// Somebody beside the policies cannot be brought back by this version.
+    #[error("`{name}` cannot be brought back: {problem}")]
+    Beside {
+        /// Who.
+        name: String,
+        /// Why.
+        problem: String,
+    },
     /// It holds other policies than its name says.
     #[error("it holds the policies {found}, not {expected}")]
     Other {
@@ -28,6 +38,9 @@ pub enum ArchiveError {
         found: Digest,
     },
 }
+
+/// Brings somebody who has a say beside the policies back, by their name and their document.
+pub type Revive<'a> = &'a dyn Fn(&str, &Json) -> Result<Arc<dyn Beside>, String>;
 
 impl Policies {
     /// The policies as a document, with everything that their digest is over, in its order.
@@ -42,6 +55,7 @@ impl Policies {
             Json::object([
                 ("name", Json::from(beside.name())),
                 ("digest", Json::from(beside.digest().to_string())),
+                ("document", beside.to_archive()),
             ])
         });
         Json::object([
@@ -59,7 +73,11 @@ impl Policies {
     }
 
     /// The policies of a document. INVARIANT: they are those with this digest, or none.
-    pub fn from_archive(archive: &Json, expected: Digest) -> Result<Self, ArchiveError> {
+    pub fn from_archive(
+        archive: &Json,
+        expected: Digest,
+        revive: Revive<'_>,
+    ) -> Result<Self, ArchiveError> {
         if text(archive, "schema")? != SCHEMA {
             return Err(ArchiveError::Form("schema"));
         }
@@ -73,6 +91,17 @@ impl Policies {
         let mut policies = Self::new(Capability::with_rules(rules, manifest)?);
         for other in array(archive, "policies")? {
             policies = policies.with(policy(other)?);
+        }
+        if archive.get("beside").is_some() {
+            for one in array(archive, "beside")? {
+                let name = text(one, "name")?;
+                let document = one.get("document").ok_or(ArchiveError::Form("document"))?;
+                let revived = revive(name, document).map_err(|problem| ArchiveError::Beside {
+                    name: name.to_owned(),
+                    problem,
+                })?;
+                policies = policies.with_beside(revived);
+            }
         }
         match archive.get("observing").and_then(Json::as_bool) {
             None => return Err(ArchiveError::Form("observing")),

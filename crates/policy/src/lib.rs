@@ -10,16 +10,23 @@ pub mod capability;
 mod case;
 mod classification;
 pub mod facts;
+mod hearing;
 pub mod manifest;
 pub mod matcher;
 pub mod path;
+mod point;
 mod policies;
 pub mod rego;
 mod verdict;
 pub mod whatif;
 
-pub use archive::ArchiveError;
-pub use case::{Case, Ruling};
+pub use archive::{ArchiveError, Revive};
+pub use case::{Asked, Case, Ruling};
 pub use classification::{Classification, Offered, SideEffecting};
-pub use policies::{Beside, Called, LoadError, Mode, Opinion, Policies, PolicySources, UserPolicy};
+pub use hearing::{Hearing, Unheard};
+pub use point::{Point, UnknownPoint};
+pub use policies::{
+    Appeal, Beside, Called, Finding, Identities, LoadError, Mode, Moment, Opinion, Policies,
+    PolicySources, UserPolicy,
+};
 pub use verdict::{Decision, Evidence, TargetError, TargetPath, Transform, Verdict, VerdictError};

@@ -8,12 +8,12 @@ use crate::capability::{Capability, Judgement};
 use crate::facts::Facts;
 use crate::manifest::Manifest;
 use crate::rego::{BundleError, Source, object, testing, to_value};
-use crate::{Decision, Verdict};
+use crate::{Decision, Hearing, Point, Verdict};
 
 mod beside;
 mod user;
 
-pub use beside::{Beside, Called};
+pub use beside::{Appeal, Beside, Called, Finding, Identities, Moment};
 pub use user::{Mode, Opinion, UserPolicy};
 
 /// Everything that has a say about an action.
@@ -174,15 +174,27 @@ impl Policies {
         self.digest
     }
 
+    /// Whether anybody is meant to be asked at a point.
+    pub fn attends(&self, point: Point) -> bool {
+        self.beside.iter().any(|one| one.attends(point))
+    }
+
+    /// Whether a verdict may wait for somebody outside of this process.
+    pub fn asks_others(&self) -> bool {
+        self.beside.iter().any(|one| one.asks_others())
+    }
+
     /// The strictest verdict, and what each policy beside the capability rules said. `session` is
     /// asked for only if there is such a policy.
     pub fn judge(
         &self,
         facts: &Facts,
         args: &Json,
+        agent: Option<&str>,
         session: &dyn Fn() -> Json,
+        hearing: &Hearing,
     ) -> (Judgement, Vec<Opinion>) {
-        let (judgement, mut opinions) = self.said(facts, args, session);
+        let (judgement, mut opinions) = self.said(facts, args, agent, session, hearing);
         if !self.observing {
             return (judgement, opinions);
         }
@@ -191,6 +203,7 @@ impl Policies {
             mode: Mode::Shadow,
             verdict: judgement.verdict.clone(),
             explanation: judgement.explanation.clone(),
+            identities: None,
         });
         let judgement = Judgement {
             verdict: Verdict::new(Decision::Allow, OBSERVED),
@@ -200,11 +213,47 @@ impl Policies {
         (judgement, opinions)
     }
 
+    /// What counts at a point, and what would have counted if nothing is stopped. Where nobody is
+    /// meant to be asked, the answer is no.
+    pub fn finding(&self, moment: &Moment<'_>, hearing: &Hearing) -> (Finding, Option<Decision>) {
+        let findings = self.beside.iter().map(|one| one.finding(moment, hearing));
+        let found = findings
+            .reduce(stricter)
+            .unwrap_or_else(|| Finding::nobody(moment.point));
+        if !self.observing {
+            return (found, None);
+        }
+        let would = found.verdict.decision();
+        let found = Finding {
+            verdict: Verdict::new(Decision::Allow, OBSERVED),
+            changed: None,
+            ..found
+        };
+        (found, Some(would))
+    }
+
+    /// What all of them want when people are asked: the shortest time, the fewest requests.
+    pub fn appeal(&self) -> Appeal {
+        let appeals = self.beside.iter().map(|one| one.appeal());
+        appeals
+            .reduce(|one, other| Appeal {
+                decide_within_ms: [one.decide_within_ms, other.decide_within_ms]
+                    .into_iter()
+                    .flatten()
+                    .min(),
+                stays_open: one.stays_open && other.stays_open,
+                fatigue: [one.fatigue, other.fatigue].into_iter().flatten().min(),
+            })
+            .unwrap_or_default()
+    }
+
     fn said(
         &self,
         facts: &Facts,
         args: &Json,
+        agent: Option<&str>,
         session: &dyn Fn() -> Json,
+        hearing: &Hearing,
     ) -> (Judgement, Vec<Opinion>) {
         let mut judgement = self.capability.judge(facts);
         if self.others.is_empty() && self.beside.is_empty() {
@@ -223,12 +272,14 @@ impl Policies {
             ("session", to_value(&session)),
         ]);
         let called = Called {
+            agent,
             tool: &facts.tool,
             args,
             session: &session,
         };
         let others = self.others.iter().map(|policy| policy.opinion(&input));
-        let beside = self.beside.iter().map(|other| other.opinion(&called));
+        let beside = self.beside.iter();
+        let beside = beside.map(|other| other.opinion(&called, hearing));
         let opinions: Vec<Opinion> = others.chain(beside).collect();
         for opinion in opinions.iter().filter(|one| one.mode == Mode::Enforce) {
             let held = opinion.verdict.decision() == Decision::Escalate;
@@ -283,6 +334,20 @@ impl Policies {
                 failure,
             }),
         }
+    }
+}
+
+/// The stricter of two findings. FAIL-CLOSED: of two changes one would be lost.
+fn stricter(one: Finding, other: Finding) -> Finding {
+    let is_other = other.verdict.decision() > one.verdict.decision();
+    let verdict = one.verdict.clone().strictest(other.verdict.clone());
+    let chosen = if is_other { other } else { one };
+    Finding {
+        changed: chosen
+            .changed
+            .filter(|_| verdict.decision() == Decision::Transform),
+        verdict,
+        ..chosen
     }
 }
 

@@ -66,6 +66,21 @@ pub enum VerdictError {
     TargetForbidden(String),
 }
 
+impl Evidence {
+    /// What it says, as it was given.
+    pub fn to_json(&self) -> Json {
+        let artefact = self.artefact.as_deref();
+        let artefact = artefact.map(|artefact| ("artefact", Json::from(artefact)));
+        let pointers = &self.verification_pointers;
+        let pointers = (!pointers.is_empty()).then(|| {
+            let pointers = pointers.iter();
+            let pointers = pointers.map(|(name, url)| (name.as_str(), Json::from(url.as_str())));
+            ("verification_pointers", Json::object(pointers))
+        });
+        Json::object(artefact.into_iter().chain(pointers))
+    }
+}
+
 impl Decision {
     /// Every decision, from the mildest to the strictest.
     pub const ALL: [Self; 5] = [

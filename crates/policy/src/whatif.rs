@@ -13,7 +13,7 @@ use crate::facts::{Action, Facts, State, Surroundings};
 use crate::manifest::Manifest;
 use crate::matcher::Link;
 use crate::rego::{BundleError, Source};
-use crate::{Classification, Decision, Offered, Opinion, Policies};
+use crate::{Classification, Decision, Hearing, Offered, Opinion, Policies};
 
 /// The answer, in the words of the decision API.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,13 @@ pub fn judge(
     let state = state(snapshot, action.sanitizer_key)?;
     let manifest = policies.capability().manifest();
     let facts = classified(facts(action, state, manifest), offered, manifest);
-    let (mut judgement, opinions) = policies.judge(&facts, action.args, &|| snapshot.clone());
+    let (mut judgement, opinions) = policies.judge(
+        &facts,
+        action.args,
+        None,
+        &|| snapshot.clone(),
+        &Hearing::default(),
+    );
     if let Some(refused) = judgement.verdict.unfit(action.args) {
         judgement.verdict = refused;
         judgement.constraints = None;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::str::FromStr as _;
 
 use countersign_approval::Envelope;
-use countersign_canon::{Digest, Json};
+use countersign_canon::{Digest, Json, Limits};
 use countersign_event::Scope;
 use countersign_event::payload::{ApprovalRequested, Payload, PolicyDecision};
+use countersign_policy::{Hearing, Point};
 use countersign_session::{Fact, Snapshot};
 use countersign_store::{Opened, Reader};
 
@@ -87,6 +88,13 @@ impl Run<'_> {
             self.report.decided_at_the_door += 1;
             return Ok(());
         }
+        let point = decision.intervention_point.as_deref();
+        if let Some(point) = point.filter(|point| *point != Point::PreToolCall.as_str()) {
+            // People are asked as about a call, which is proposed right before.
+            let before = self.waiting.remove(call_id).map(|(_, before)| before);
+            let before = before.unwrap_or_else(|| self.snapshot.clone());
+            return self.attended((point, &before), decision, event.seq);
+        }
         let Some((proposed, before)) = self.waiting.remove(call_id) else {
             self.edit = Some(Edit {
                 seq: event.seq,
@@ -100,6 +108,38 @@ impl Run<'_> {
         if decision.outcome.as_deref() == Some("require_approval") {
             self.held.insert(call_id.to_owned(), proposed);
         }
+        Ok(())
+    }
+
+    /// A decision at a point that is no call: what there was to see is in its record.
+    fn attended(
+        &mut self,
+        (point, before): (&str, &Snapshot),
+        recorded: &PolicyDecision,
+        seq: u64,
+    ) -> Result<(), Error> {
+        let incomplete = |problem| Error::Incomplete { seq, problem };
+        let point: Point = point
+            .parse()
+            .map_err(|_| incomplete("its point is not known"))?;
+        let subject = recorded.subject.as_ref().and_then(Json::as_str);
+        let subject = subject.and_then(|text| Json::admit(text.as_bytes(), &SUBJECT).ok());
+        let subject = subject.ok_or_else(|| incomplete("what was judged is not recorded"))?;
+        let digest = recorded.policy_digest.as_deref();
+        let digest = digest
+            .and_then(|digest| Digest::from_str(digest).ok())
+            .ok_or_else(|| incomplete("its policies have no digest"))?;
+        let policies = self.shelf.policies(digest, seq)?;
+        let hearing = Hearing::again(recorded.heard.as_ref());
+        let (_, replayed) = policies.attend(
+            (point, &subject),
+            recorded.agent_id.as_deref(),
+            before,
+            &hearing,
+            "",
+        );
+        self.report.decisions += 1;
+        self.compare(recorded, &replayed, seq);
         Ok(())
     }
 
@@ -135,8 +175,9 @@ impl Run<'_> {
             .and_then(|digest| Digest::from_str(digest).ok())
             .ok_or_else(|| incomplete("its policies have no digest"))?;
         let policies = self.shelf.policies(digest, seq)?;
+        let hearing = Hearing::again(recorded.heard.as_ref());
         let ruling = proposed
-            .decide(&policies, before, recorded.links.as_ref())
+            .decide(&policies, before, recorded.links.as_ref(), &hearing)
             .map_err(|_| incomplete("its arguments have no canonical form"))?;
         let call_id = recorded.call_id.as_deref().unwrap_or_default();
         let replayed = ruling.to_event(call_id, "", digest, before.hash());
@@ -197,6 +238,10 @@ fn verdict(decision: &PolicyDecision) -> Json {
         ("reason", text(decision.reason.as_deref())),
         ("rule", text(rule)),
         (
+            "enforced_identity",
+            text(decision.enforced_identity.as_deref()),
+        ),
+        (
             "reason_codes",
             Json::Array(codes.map(|code| Json::from(code.as_str())).collect()),
         ),
@@ -210,3 +255,10 @@ fn verdict(decision: &PolicyDecision) -> Json {
 fn text(text: Option<&str>) -> Json {
     text.map_or(Json::Null, Json::from)
 }
+
+/// As large as anything that was judged.
+const SUBJECT: Limits = Limits {
+    max_bytes: 16 << 20,
+    max_depth: 128,
+    ..Limits::plan()
+};

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use countersign_canon::{Digest, Json};
 use countersign_event::payload::ToolCallProposed;
 use countersign_policy::matcher::{Link, NormalPath};
-use countersign_policy::{Case, Policies, Ruling};
+use countersign_policy::{Case, Hearing, Policies, Ruling};
 use countersign_session::Snapshot;
 
 /// A recorded proposal: what a decision depends on, beside the state before it.
@@ -54,8 +54,10 @@ impl Proposed {
         policies: &Policies,
         before: &Snapshot,
         links: Option<&Json>,
+        hearing: &Hearing,
     ) -> Result<Ruling, countersign_canon::Error> {
         let case = Case {
+            agent: self.agent_id.as_deref(),
             tool_name: &self.tool_name,
             args: &self.args,
             server: self.server.as_deref(),
@@ -65,7 +67,7 @@ impl Proposed {
             now_unix_ms: self.ts_unix_ms,
             snapshot: before,
         };
-        policies.decide(&case, &|path| link(path, links))
+        policies.decide(&case, &|path| link(path, links), hearing)
     }
 }
 

@@ -33,7 +33,8 @@ impl<'f> Shelf<'f> {
         let unusable = |error| Error::Unusable { seq, digest, error };
         let archive = Json::admit(&text, &limits())
             .map_err(|_| unusable(ArchiveError::Form("the document")))?;
-        let policies = Policies::from_archive(&archive, digest).map_err(unusable)?;
+        let policies =
+            Policies::from_archive(&archive, digest, &countersign_acs::revive).map_err(unusable)?;
         let policies = Arc::new(policies);
         self.read.insert(digest, Arc::clone(&policies));
         Ok(policies)

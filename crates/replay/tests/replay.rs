@@ -80,14 +80,14 @@ impl Scene {
             Start::Running(running) => {
                 let is_error = false;
                 let outcome = Outcome::Result { content, is_error };
-                self.engine.settle_soon(running, outcome).unwrap();
+                let _told = self.engine.settle_soon(running, outcome).unwrap();
             }
             Start::Permit(permit) => {
                 let bytes = permit.rewritten().unwrap().to_vec();
                 let running = self.engine.begin(permit, &bytes).unwrap();
                 let is_error = false;
                 let outcome = Outcome::Result { content, is_error };
-                self.engine.settle_soon(running, outcome).unwrap();
+                let _told = self.engine.settle_soon(running, outcome).unwrap();
             }
             Start::Hold(_) | Start::Refusal(_) => {}
         }

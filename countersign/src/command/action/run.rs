@@ -7,8 +7,8 @@ use clap::Args;
 use countersign_approval::{ApprovalId, Arguments, State, Tool};
 use countersign_canon::{Digest, Json};
 use countersign_engine::{
-    Admission, ApprovalTimes, Engine, Hold, Origin, Outcome, Permit, PolicyFiles, Proposal,
-    Redeemed, SystemClock, Wanted,
+    Admission, ApprovalTimes, Delivery, Engine, Hold, Origin, Outcome, Permit, PolicyFiles,
+    Proposal, Redeemed, SystemClock, Wanted,
 };
 
 use super::files::files;
@@ -78,6 +78,9 @@ pub(crate) struct Run {
     /// A policy of your own, or a folder of them with their tests
     #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
+    /// An Agent Control manifest, which has a say beside them
+    #[arg(long, value_name = "FILE")]
+    acs: Option<PathBuf>,
     /// The agent that asks
     #[arg(long, value_name = "NAME", default_value = "shell")]
     agent: String,
@@ -108,6 +111,7 @@ impl Run {
         let files = PolicyFiles {
             manifest: Some(self.manifest.clone()),
             enforced: self.policy.clone(),
+            agent_control: self.acs.clone().map(input::agent_control),
             trust: self.trust.mode(),
             publishers: self.trust.list(),
             ..PolicyFiles::default()
@@ -285,7 +289,12 @@ impl Run {
         if let Some(before) = before {
             running = running.with_state(before.after());
         }
-        let _recorded = engine.settle(running, outcome)?;
+        let settled = engine.settle(running, outcome)?;
+        if let Delivery::Withheld(reason) = settled.delivery() {
+            let text = Delivery::text_for_model(reason);
+            output::stderr(&inline(&format!("DENY ✗  {text}")));
+            return Ok(Exit::Denied);
+        }
         match ended {
             Ended::Exit(0) => Ok(Exit::Done),
             Ended::Exit(code) => Err(Failure::new(

@@ -104,6 +104,7 @@ impl Server {
         let own = Own {
             manifest: section.string("manifest")?.map(path),
             policies: policies.map(|all| all.into_iter().map(path).collect()),
+            acs: section.string("acs")?.map(path),
             mode: section.choice("mode", |text| Mode::from_str(text, false))?,
             refusals: section.choice("refusals", |text| Refusals::from_str(text, false))?,
             unknown_methods: section.choice("unknown_methods", |text| {
@@ -219,7 +220,7 @@ const ROOT: [&str; 5] = [
     "token_file",
     "servers",
 ];
-const SERVER: [&str; 14] = [
+const SERVER: [&str; 15] = [
     "url",
     "headers",
     "command",
@@ -228,6 +229,7 @@ const SERVER: [&str; 14] = [
     "folder",
     "manifest",
     "policies",
+    "acs",
     "mode",
     "refusals",
     "unknown_methods",

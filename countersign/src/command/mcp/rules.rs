@@ -9,14 +9,14 @@ use countersign_engine::{Engine, Origin, PolicyFiles, SystemClock};
 use countersign_event::Scope;
 use countersign_mcp::tools::Book;
 use countersign_mcp::{FrameLimits, RefusalForm, Seal, Settings, ToolNames, Unknown};
-use countersign_policy::Policies;
 use countersign_policy::manifest::Tool;
+use countersign_policy::{Point, Policies};
 use countersign_store::Folder;
 
 use crate::cli::{DataFolder, Tenant};
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
-use crate::output;
+use crate::{input, output};
 
 #[derive(Args, Clone)]
 pub(super) struct Rules {
@@ -35,6 +35,9 @@ pub(super) struct Rules {
     /// A policy that is recorded and does not count
     #[arg(long, value_name = "FILE|DIR")]
     shadow: Vec<PathBuf>,
+    /// An Agent Control manifest, which has a say beside them
+    #[arg(long, value_name = "FILE")]
+    acs: Option<PathBuf>,
     /// Whether calls are stopped, or only recorded with what would have stopped them
     #[arg(long, value_enum, default_value = "enforce")]
     mode: Mode,
@@ -63,6 +66,7 @@ pub(super) struct Rules {
 pub(super) struct Own {
     pub(super) manifest: Option<PathBuf>,
     pub(super) policies: Option<Vec<PathBuf>>,
+    pub(super) acs: Option<PathBuf>,
     pub(super) mode: Option<Mode>,
     pub(super) refusals: Option<Refusals>,
     pub(super) unknown_methods: Option<UnknownMethods>,
@@ -100,6 +104,7 @@ impl Rules {
         Self {
             manifest: own.manifest.or_else(|| self.manifest.clone()),
             policy: own.policies.unwrap_or_else(|| self.policy.clone()),
+            acs: own.acs.or_else(|| self.acs.clone()),
             mode: own.mode.unwrap_or(self.mode),
             refusals: own.refusals.unwrap_or(self.refusals),
             unknown_methods: own.unknown_methods.unwrap_or(self.unknown_methods),
@@ -118,6 +123,7 @@ impl Rules {
             manifest: self.manifest.clone(),
             enforced: self.policy.clone(),
             shadow: self.shadow.clone(),
+            agent_control: self.acs.clone().map(input::agent_control),
             trust: self.trust.mode(),
             publishers: self.trust.list(),
             observing: self.mode == Mode::Observe,
@@ -152,6 +158,7 @@ impl Rules {
             Refusals::Error => RefusalForm::Error,
             Refusals::Result => RefusalForm::ToolResult,
         };
+        settings.asks_first = engine.policies().attends(Point::AgentStartup);
         settings.unknown = match self.unknown_methods {
             UnknownMethods::Refuse => Unknown::Refuse,
             UnknownMethods::Pass => Unknown::Pass,

@@ -7,7 +7,7 @@ use countersign_policy::manifest::yaml;
 use countersign_policy::rego::{Bundle, Source, from_value, to_value};
 use url::Url;
 
-use super::{ActivationError, DispatchError, query};
+use super::{ActivationError, DispatchError, bundle, query};
 use crate::library;
 use crate::manifest::fetch;
 use crate::{Binding, Input, Limits, Loader, RegoPolicy};
@@ -46,7 +46,10 @@ impl Rego {
             if Hash::of(&body) != digest {
                 return Err(load(crate::LoadError::Digest(url.to_string())));
             }
-            files.add_text(url.as_str(), &body).map_err(&failed)?;
+            match bundle::is_archive(&body) {
+                false => files.add_text(url.as_str(), &body).map_err(&failed)?,
+                true => files.add_archive(&url, &body).map_err(&failed)?,
+            }
         }
         for path in policy.data.iter().chain(&bound_data(binding)) {
             files.add_folder(id, Path::new(path), loader)?;
@@ -154,6 +157,20 @@ impl Files {
                     let below = below.unwrap_or(Path::new(""));
                     self.add_data(&name, &text, below).map_err(&failed)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same files of a bundle that was fetched, each named behind its address.
+    fn add_archive(&mut self, url: &Url, body: &[u8]) -> Result<(), String> {
+        for (file, text) in bundle::files(body)? {
+            let name = format!("{url}!{}", file.display());
+            if is_data(&file, Path::new("")) {
+                let below = file.parent().unwrap_or(Path::new(""));
+                self.add_data(&name, &text, below)?;
+            } else if name.ends_with(".rego") && !name.ends_with("_test.rego") {
+                self.add_text(&name, &text)?;
             }
         }
         Ok(())

@@ -101,8 +101,78 @@ pub(crate) const SETTLED: Shape = Object(&Record {
         must("action_id", Text, "The action"),
         must("hash", Text, "The hash of the event"),
         must("seq", Count, "Its place in the session"),
+        must(
+            "delivery",
+            OneOf(&["as_it_came", "changed", "withheld"]),
+            "What of the result the agent may see",
+        ),
+        may("content", Any, "What it sees in the place of the result"),
+        may("reason", Text, "Why the result is withheld"),
+        may("text_for_model", Text, "What to tell the model"),
     ],
 });
+
+pub(crate) const NEW_INTERVENTION: Shape = Object(&Record {
+    name: "NewIntervention",
+    about: "A point that an agent has come to",
+    fields: &[
+        may("tenant_id", Text, "The tenant; the token's own if absent"),
+        must("session_id", Text, "The session"),
+        must("intervention_point", OneOf(POINTS), "The point"),
+        must(
+            "snapshot",
+            Map,
+            "What there is to see; `envelope`, `ifc` and `session` are added",
+        ),
+        may(
+            "call_id",
+            Text,
+            "The model call, at its two points: then the log tells of it too",
+        ),
+        may("approval_id", Text, "What people have approved"),
+    ],
+});
+
+pub(crate) const INTERVENTION: Shape = Object(&Record {
+    name: "Intervention",
+    about: "What was decided at a point",
+    fields: &[
+        must("tenant_id", Text, "The tenant"),
+        must("session_id", Text, "The session"),
+        must("intervention_point", Text, "The point"),
+        must(
+            "state",
+            OneOf(&["passed", "held", "denied"]),
+            "Whether the agent goes on",
+        ),
+        must("decision", Object(&VERDICT), "What was decided"),
+        must("verdict", Text, "In the words of Agent Control"),
+        may("message", Maybe(&Text), "Words that go with it"),
+        may(
+            "snapshot",
+            Map,
+            "What to go on with in the place of what there was",
+        ),
+        may("result_labels", List(&Text), "The labels of what passed"),
+        may("input_identity", Maybe(&Text), "Over what was judged"),
+        may("enforced_identity", Maybe(&Text), "Over what may be done"),
+        may("hash", Text, "The hash of the event"),
+        may("seq", Count, "Its place in the session"),
+        may("approval_id", Text, "What people decide about"),
+        may("short_code", Text, "The code that people compare"),
+        may("text_for_model", Text, "What to tell the model"),
+    ],
+});
+
+/// The points that are decided without a tool call.
+const POINTS: &[&str] = &[
+    "agent_startup",
+    "input",
+    "pre_model_call",
+    "post_model_call",
+    "output",
+    "agent_shutdown",
+];
 
 const APPROVAL_RECORD: Record = Record {
     name: "Approval",

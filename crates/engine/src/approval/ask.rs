@@ -1,7 +1,9 @@
 //! Asking: the envelope is made and stored before anybody sees anything.
 
 use super::*;
-use crate::ApprovalTimes;
+use crate::{ApprovalTimes, Engine};
+use countersign_event::payload::ToolCallDenied;
+use countersign_policy::Appeal;
 
 /// Why nobody can be asked about an action. It stays held, and nothing runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +20,41 @@ pub enum Unaskable {
     /// The system gave no randomness.
     #[error("approval_unavailable: the system gave no randomness")]
     Randomness,
+    /// People were asked too often.
+    #[error("approval_fatigue: people were asked {asked} times in the last {seconds} seconds")]
+    Fatigue {
+        /// How often.
+        asked: u64,
+        /// In how long.
+        seconds: u64,
+    },
+}
+
+impl Unaskable {
+    /// Why an action of an Agent Control manifest does not wait.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Fatigue { .. } => "approval_fatigue",
+            Self::Nobody | Self::Approvers(_) | Self::Plan(_) | Self::Randomness => {
+                "runtime_error:approval_resolver_failed"
+            }
+        }
+    }
+
+    /// The event that tells that it does not run.
+    pub(crate) fn denial(&self, call_id: &str) -> (EventType, Payload, Option<Change>) {
+        let denied = ToolCallDenied {
+            call_id: Some(call_id.to_owned()),
+            reason_code: Some(self.reason().to_owned()),
+            message: Some(Json::from(self.to_string())),
+            ..ToolCallDenied::default()
+        };
+        (
+            EventType::ToolCallDenied,
+            Payload::ToolCallDenied(denied),
+            None,
+        )
+    }
 }
 
 /// What goes with the event that asks.
@@ -40,15 +77,58 @@ pub(crate) struct Question<'a> {
     pub(crate) parent_action: Option<ActionId>,
     /// The request that was edited to make this one.
     pub(crate) supersedes: Option<ApprovalId>,
+    /// What an Agent Control manifest says would be done. What is approved is that.
+    pub(crate) identity: Option<Digest>,
 }
 
-/// Makes the envelope of an action that needs a human.
-pub(crate) fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
+impl Engine {
+    /// Makes the envelope of an action that needs a human, unless they were asked too often.
+    pub(crate) fn ask(&self, question: &Question<'_>) -> Result<Asked, Unaskable> {
+        let fatigue = question.appeal().fatigue;
+        if let Some((threshold, window_ms)) = fatigue {
+            let most = usize::try_from(threshold).unwrap_or(usize::MAX);
+            let newest = self
+                .store()
+                .reader()
+                .newest_approvals(most.min(MOST_COUNTED));
+            let newest = newest.map_err(|error| Unaskable::Plan(error.to_string()))?;
+            let since = question.now.get().saturating_sub(window_ms);
+            let recent = newest.iter().filter(|row| row.issued.get() > since).count();
+            if recent >= most.min(MOST_COUNTED) {
+                return Err(Unaskable::Fatigue {
+                    asked: recent as u64,
+                    seconds: window_ms / 1000,
+                });
+            }
+        }
+        ask(question)
+    }
+}
+
+impl Question<'_> {
+    /// What an Agent Control manifest wants, where it has said something about the action.
+    fn appeal(&self) -> Appeal {
+        match self.identity {
+            Some(_) => self.policies.appeal(),
+            None => Appeal::default(),
+        }
+    }
+}
+
+fn ask(question: &Question<'_>) -> Result<Asked, Unaskable> {
     let approvers = Approvers::load(question.folder)
         .map_err(|error| Unaskable::Approvers(error.to_string()))?;
     let quorum = approvers.quorum().ok_or(Unaskable::Nobody)?;
     let times = question.times;
-    let decide_by = times.decide_within_ms.map(|ms| question.now.plus(ms));
+    let appeal = question.appeal();
+    let within = match appeal.stays_open {
+        true => None,
+        false => [times.decide_within_ms, appeal.decide_within_ms]
+            .into_iter()
+            .flatten()
+            .min(),
+    };
+    let decide_by = within.map(|ms| question.now.plus(ms));
     let clocks = Clocks::new(
         question.now,
         decide_by,
@@ -94,8 +174,19 @@ fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
         args: Arguments::new(proposal.args.clone()).map_err(plan_error)?,
         class: class(question.judgement),
     };
-    let seen = fingerprints(proposal.preconditions.iter());
+    let mut seen = fingerprints(proposal.preconditions.iter());
+    if let Some(identity) = question.identity {
+        seen = seen.with(enforced_identity(), Some(identity.to_string()));
+    }
     Plan::new(scope, vec![call], question.policies.digest(), seen).map_err(plan_error)
+}
+
+/// What an Agent Control manifest says would be done, as something that must not have changed.
+pub(super) fn enforced_identity() -> Subject {
+    Subject {
+        kind: SubjectKind::Resource,
+        name: "agent_control/enforced_identity".to_owned(),
+    }
 }
 
 pub(crate) fn work_item(proposal: &Proposal<'_>) -> Result<WorkItemId, Unaskable> {
@@ -160,3 +251,6 @@ pub(crate) fn random() -> Result<[u8; 16], Unaskable> {
 fn plan_error(error: impl ToString) -> Unaskable {
     Unaskable::Plan(error.to_string())
 }
+
+/// Nobody is asked more often without getting tired.
+const MOST_COUNTED: usize = 1000;

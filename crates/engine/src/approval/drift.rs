@@ -53,7 +53,7 @@ impl Engine {
             let standing = standing(row, reader)?;
             if let [call] = standing.envelope.plan().calls()
                 && call.tool == *tool
-                && call.args.digest() == args.digest()
+                && (call.args.digest() == args.digest() || self.is_as_proposed(args, &standing)?)
             {
                 return Ok(Some(standing.row.id));
             }

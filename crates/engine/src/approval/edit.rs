@@ -1,9 +1,9 @@
 //! Editing: another request takes the place of one that nobody has used.
 
 use countersign_approval::{ArgumentsError, Human, Refusal};
-use countersign_policy::Decision;
+use countersign_policy::{Decision, Hearing};
 
-use super::ask::{Unaskable, ask};
+use super::ask::Unaskable;
 use super::vote::{ATTEMPTS, is_race};
 use super::*;
 use crate::decide::decide;
@@ -111,7 +111,7 @@ impl Engine {
         let place = self.sessions.place(proposal.scope);
         let mut guard = lock(&place);
         let hot = self.hot(&mut guard, proposal.scope)?;
-        let mut decided = decide(proposal, &hot, now.get(), &policies)?;
+        let mut decided = decide(proposal, &hot, now.get(), &policies, Hearing::default())?;
         let judgement = decided.judgement();
         // FAIL-CLOSED: what a policy would rewrite is not what people would see.
         if matches!(
@@ -124,7 +124,8 @@ impl Engine {
         }
         let mut question = self.question(proposal, judgement, &hot, &policies)?;
         question.supersedes = Some(old.row.id);
-        let asked = match ask(&question) {
+        question.identity = decided.identity();
+        let asked = match self.ask(&question) {
             Ok(asked) => asked,
             Err(unaskable) => return Ok(Err(unaskable.into())),
         };

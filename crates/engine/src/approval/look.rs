@@ -2,6 +2,7 @@
 
 use countersign_approval::{Keyring, Refusal};
 
+use super::ask::enforced_identity;
 use super::*;
 use crate::Engine;
 
@@ -21,11 +22,19 @@ impl Engine {
         let quorum = quorum
             .as_ref()
             .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
+        let mut preconditions = plan.preconditions().iter();
+        let bound = preconditions.find(|(subject, _)| **subject == enforced_identity());
         let subjects = plan.preconditions().iter().map(|(subject, _)| subject);
+        let mut seen = fingerprints(subjects);
+        if let Some((subject, expected)) = bound {
+            // Whoever counts votes has no policies to ask. The engine has, and compares before it lets
+            // the action run.
+            seen = seen.with(subject.clone(), expected.map(str::to_owned));
+        }
         let situation = Situation {
             state: standing.row.state,
             context: &context(&standing.envelope, policy, tools),
-            fingerprints: &fingerprints(subjects),
+            fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),
             now,

@@ -4,11 +4,13 @@ use countersign_approval::{
     ApprovalMode, Granted, Refusal, Resolved, ToolCall, Verified, verify_execution,
 };
 use countersign_event::payload::ToolCallAllowed;
+use countersign_policy::Point;
 use std::time::Duration;
 
+use super::basis::Bound;
 use super::vote::{ATTEMPTS, PATIENCE, is_misplaced, is_race};
 use super::*;
-use crate::admission::Grounds;
+use crate::admission::{Done, Grounds};
 use crate::{Engine, Permit};
 
 /// What asking for the use of an approval gives.
@@ -76,14 +78,30 @@ impl Engine {
         let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
         let standing = self.standing(row)?;
         let now = self.now()?;
-        if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
-            return self
-                .deny_drift(drift, &standing, now)
-                .map(Redeemed::Drifted);
-        }
+        let labels = match self.bound(&standing, wanted)? {
+            Bound::Same(labels) => labels,
+            Bound::Other => {
+                let drift = drift::between(wanted.args, &standing.envelope);
+                // At other points than calls nothing ran that could have failed.
+                let is_call = !standing.is_at_a_point();
+                if let Some(drift) = drift.filter(|_| is_call) {
+                    let _noted = self.deny_drift(drift, &standing, now)?;
+                    return Err(Fault::ActionMismatch);
+                }
+                return Err(self.deny_mismatch(&standing, now)?);
+            }
+            Bound::No => {
+                if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
+                    return self
+                        .deny_drift(drift, &standing, now)
+                        .map(Redeemed::Drifted);
+                }
+                Vec::new()
+            }
+        };
         match self.executable(wanted.tool, &standing, now) {
             Ok(verified) => self
-                .consume(verified, encode, &standing, now)
+                .consume(verified, encode, (&standing, labels), now)
                 .map(Redeemed::Permit),
             Err(Fault::Approval(refusal)) => {
                 let mut entry = Entry::new(now, refusal.outcome());
@@ -140,7 +158,7 @@ impl Engine {
         &self,
         verified: Verified,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
-        standing: &Standing,
+        (standing, mut labels): (&Standing, Vec<String>),
         now: UnixMs,
     ) -> Result<Permit, Fault> {
         let envelope = &standing.envelope;
@@ -180,11 +198,23 @@ impl Engine {
             digest,
             rewritten: Some(bytes),
             constraints: policies.capability().constraints(),
-            labels: tool
-                .map(|tool| tool.labels.iter().cloned().collect())
-                .unwrap_or_default(),
+            labels: {
+                labels.extend(
+                    tool.into_iter()
+                        .flat_map(|tool| tool.labels.iter().cloned()),
+                );
+                labels.sort_unstable();
+                labels.dedup();
+                labels
+            },
             warning: None,
             decision,
+            done: policies.attends(Point::PostToolCall).then(|| {
+                Box::new(Done {
+                    agent: envelope.plan().scope().agent_name.clone(),
+                    args: call.args.value().clone(),
+                })
+            }),
             grounds: Some(Box::new(Grounds::Approval(Used {
                 id: envelope.id(),
                 about: About::envelope(envelope),

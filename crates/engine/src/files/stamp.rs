@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{PolicyFiles, list};
+use super::{PolicyFiles, list, list_of};
 
 /// What the disk says about the files. Two stamps that are equal mean that nothing was written between
 /// them, as far as the clock of the file system can tell two moments apart.
@@ -24,7 +24,15 @@ impl PolicyFiles {
         let single = self.manifest.iter().chain(&self.publishers).cloned();
         let several = self.enforced.iter().chain(&self.shadow);
         let several = several.flat_map(|path| list(path).unwrap_or_else(|_| vec![path.clone()]));
-        let stamped = single.chain(several).map(|path| {
+        let beside = self.agent_control.iter().flat_map(|file| {
+            let folder = file.path.parent().unwrap_or(Path::new(""));
+            let folder = match folder.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => folder,
+            };
+            list_of(folder, &ENDINGS).unwrap_or_else(|_| vec![file.path.clone()])
+        });
+        let stamped = single.chain(several).chain(beside).map(|path| {
             let mark = mark(&path);
             (path, mark)
         });
@@ -57,3 +65,6 @@ type Place = ();
 
 #[cfg(not(unix))]
 fn place(_: &fs::Metadata) -> Place {}
+
+/// What an Agent Control manifest may refer to.
+const ENDINGS: [&str; 6] = ["cedar", "cedarschema", "json", "rego", "yaml", "yml"];

@@ -113,7 +113,7 @@ fn an_outcome_counts_at_once() {
     let running = waited.running("c1", "read_file", "{}");
     let _recorded = waited.engine.settle(running, result("1")).unwrap();
     let running = soon.running("c1", "read_file", "{}");
-    soon.engine.settle_soon(running, result("1")).unwrap();
+    let _told = soon.engine.settle_soon(running, result("1")).unwrap();
     for scene in [&waited, &soon] {
         let _running = scene.running("c2", "read_file", r#"{"path":"/b"}"#);
         scene.verify();
@@ -145,7 +145,7 @@ fn an_outcome_survives_another_process_that_was_faster() {
     let other = engine(scene.folder.path(), policies(), Hands::default());
     let theirs = start(&other, &scene, "c2", "read_file", r#"{"path":"/b"}"#);
     assert!(matches!(theirs, Start::Running(_)));
-    scene.engine.settle_soon(running, result("1")).unwrap();
+    let _told = scene.engine.settle_soon(running, result("1")).unwrap();
     let _running = scene.running("c3", "read_file", r#"{"path":"/c"}"#);
     let results = scene.kinds();
     let results = results

@@ -36,7 +36,7 @@ const FORMAT: &[Declared] = &[
     ("TOOL_CALL_DENIED", &[("call_id", Text), ("policy_ref", Text), ("approval_id", Text), ("reason_code", Text), ("reason", Text)], &["message"]),
     ("TOOL_CALL_EXECUTED", &[("call_id", Text), ("started_ms", Count), ("action_digest", Text)], &[]),
     ("TOOL_RESULT", &[("call_id", Text), ("tool_name", Text), ("is_error", Flag), ("latency_ms", Count), ("content_bytes", Count), ("result_labels", Texts)], &["content"]),
-    ("POLICY_DECISION", &[("call_id", Text), ("outcome", Text), ("verdict", Text), ("reason", Text), ("reason_code", Text), ("reason_codes", Texts), ("policy_ref", Text), ("policy_digest", Text), ("snapshot_hash", Text), ("constraints", Counters)], &["links"]),
+    ("POLICY_DECISION", &[("call_id", Text), ("outcome", Text), ("verdict", Text), ("reason", Text), ("reason_code", Text), ("reason_codes", Texts), ("policy_ref", Text), ("policy_digest", Text), ("snapshot_hash", Text), ("constraints", Counters), ("intervention_point", Text), ("agent_id", Text), ("input_identity", Text), ("enforced_identity", Text), ("result_labels", Texts)], &["links", "heard", "subject", "session", "evidence"]),
     ("APPROVAL_REQUESTED", &[("call_id", Text), ("approval_id", Text), ("channel", Text), ("plan_hash", Text), ("expires_unix_ms", Count)], &["approval_token", "envelope"]),
     ("APPROVAL_DECIDED", &[("call_id", Text), ("approval_id", Text), ("approved", Flag), ("decided_by", Text), ("plan_hash", Text), ("reason_code", Text)], &["approval_token", "edited_args", "message", "submission"]),
     ("MEMORY_READ", &[("memory_key", Text), ("memory_store", Text), ("bytes_read", Count)], &["content"]),

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::route::Route;
 
+use crate::frame::Kind;
 use crate::frame::{Frame, Id};
 use crate::gate::{Delivery, Waits};
 use crate::outbound::Outbound;
@@ -366,14 +367,22 @@ fn decided(job: &Job) -> Option<Id> {
     match job {
         Job::Decide(call) | Job::Look(call, _) => Some(call.id.clone()),
         Job::Read(read) => Some(read.id.clone()),
-        Job::Settle { .. } | Job::Record { .. } | Job::Withdraw(_) => None,
+        Job::Settle { .. }
+        | Job::Record { .. }
+        | Job::Pass { .. }
+        | Job::Open { .. }
+        | Job::Withdraw(_) => None,
     }
 }
 
 fn waits(job: &Job) -> Waits {
     match job {
         Job::Decide(_) | Job::Look(..) | Job::Read(_) | Job::Withdraw(_) => Waits::Nobody,
-        Job::Settle { then, .. } | Job::Record { then, .. } => {
+        Job::Open { frame, .. } => match frame.kind() {
+            Kind::Request { id, .. } => Waits::Client(id.clone()),
+            _ => Waits::Nobody,
+        },
+        Job::Settle { then, .. } | Job::Record { then, .. } | Job::Pass { then, .. } => {
             let Delivery { waits, .. } = then;
             waits.clone()
         }

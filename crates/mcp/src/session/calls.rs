@@ -210,7 +210,7 @@ impl Session {
             let then = self.to_client(id, &Refused::denied("OUTPUT_TOO_LARGE", text));
             return settle(running, lost("output_too_large"), then);
         }
-        let content = record::content(frame.part(part));
+        let (content, is_whole) = record::told(frame.part(part));
         let is_open = is_open(&frame, part);
         let warning = running.warning();
         let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
@@ -223,7 +223,12 @@ impl Session {
             true => Outcome::Open { content },
             false => Outcome::Result { content, is_error },
         };
-        settle(running, outcome, then)
+        Effect::job(Job::Settle {
+            running,
+            outcome,
+            is_whole,
+            then,
+        })
     }
 
     /// A refusal for a client that waits.
@@ -259,6 +264,7 @@ pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effe
     Effect::job(Job::Settle {
         running,
         outcome,
+        is_whole: true,
         then,
     })
 }

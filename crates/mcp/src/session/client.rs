@@ -1,11 +1,10 @@
 //! What comes from the client.
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
-use crate::gate::{Delivery, Read, Waits};
+use crate::gate::{Delivery, Read};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
-use crate::record;
 use crate::reply::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
@@ -14,6 +13,7 @@ use super::pending::{Asked, CallState, NoPlace, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
 use countersign_canon::{Json, Limits};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -130,6 +130,10 @@ impl Session {
         }
         self.note_era(&frame, &params);
         self.meet_client(&frame, &params);
+        let frame = match self.at_start(frame, &id, &params) {
+            ControlFlow::Break(effects) => return effects,
+            ControlFlow::Continue(frame) => frame,
+        };
         if self.is_new() && method != Method::Discover {
             let met = self.meet_in_passing();
             let effects = self.client_request_of(frame, id, method, params, now);
@@ -256,7 +260,7 @@ impl Session {
         if let Some(call) = self.own_question(id) {
             return self.question_answered(&frame, &call);
         }
-        let entry = match self.server_asked.remove(id) {
+        let job = match self.server_asked.remove(id) {
             None => {
                 return vec![self.complain(
                     "client_answer_unasked",
@@ -265,20 +269,10 @@ impl Session {
                 )];
             }
             Some(ServerAsked::Plain) => return vec![self.pass(frame)],
-            Some(ServerAsked::Sample) => record::sampling_ended(server_call(id), answer_of(&frame)),
-            Some(ServerAsked::Elicit) => record::write(
-                "elicitation/create".to_owned(),
-                &self.settings.server,
-                answer_of(&frame),
-            ),
+            Some(ServerAsked::Sample) => self.sampling_answered(frame, id),
+            Some(ServerAsked::Elicit) => self.elicitation_answered(frame, id),
         };
-        let then = Delivery {
-            to_server: Outbound::passing(frame),
-            waits: Waits::Server(id.clone()),
-            ..Delivery::default()
-        };
-        let entries = vec![entry];
-        vec![Effect::job(Job::Record { entries, then })]
+        vec![Effect::job(job)]
     }
 
     fn client_fault(&mut self, error: &FrameError) -> Effect {

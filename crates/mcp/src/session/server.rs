@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::frame::{Frame, FrameError, Id, Kind, Params};
-use crate::gate::{Delivery, Job, Waits};
+use crate::gate::{Delivery, Job};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
@@ -12,7 +12,7 @@ use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::calls::{lost, settle};
-use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
+use super::client::{SERVER_GONE, answer_of, shown_method};
 use super::list::Page;
 use super::pending::{Asked, CallState, ServerAsked};
 use super::{Effect, Session, Unknown, record_then_client};
@@ -166,31 +166,24 @@ impl Session {
         };
         let whole = params.whole.map(|whole| frame.part(whole));
         let content = whole.unwrap_or(b"null");
-        let (asked, entry) = match route {
+        let (asked, job) = match route {
             Route::Pass if allowed => {
                 self.server_asked.insert(id, ServerAsked::Plain);
                 return Effect::ToClient(frame.into_bytes());
             }
             Route::Sample if allowed => {
-                let began =
-                    record::sampling_began(server_call(&id), &self.settings.server, content);
-                (ServerAsked::Sample, began)
+                let job = self.sampling_asked(&frame, &id, content);
+                (ServerAsked::Sample, job)
             }
             Route::Elicit if allowed => {
                 let read = record::read(method.to_string(), &self.settings.server, content);
-                (ServerAsked::Elicit, read)
+                let job = self.elicitation_asked(&frame, &id, read, content);
+                (ServerAsked::Elicit, job)
             }
             _ => return self.refuse_server(&frame, &id),
         };
-        self.server_asked.insert(id.clone(), asked);
-        Effect::job(Job::Record {
-            entries: vec![entry],
-            then: Delivery {
-                to_client: Some(frame.into_bytes()),
-                waits: Waits::Server(id),
-                ..Delivery::default()
-            },
-        })
+        self.server_asked.insert(id, asked);
+        Effect::job(job)
     }
 
     fn refuse_server(&mut self, frame: &Frame, id: &Id) -> Effect {

@@ -44,7 +44,7 @@ fn judge(cents: u64, policies: &Policies) -> (Judgement, Vec<Opinion>) {
     };
     let manifest = policies.capability().manifest();
     let facts = Facts::of(&action, state, &surroundings, manifest);
-    policies.judge(&facts, &args, &|| Json::Null)
+    policies.judge(&facts, &args, None, &|| Json::Null, &Hearing::default())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use countersign_canon::{Digest, Json};
 
-use super::LoadError;
+use super::{Identities, LoadError};
 use crate::capability::Explanation;
 use crate::rego::testing::{Outline, outline};
 use crate::rego::{Bundle, BundleError, Source, Value, from_value};
@@ -37,6 +37,8 @@ pub struct Opinion {
     pub verdict: Verdict,
     /// Where it stands, what it looked at, and what would change its mind.
     pub explanation: Explanation,
+    /// What was judged and what may be done, from those who tell.
+    pub identities: Option<Identities>,
 }
 
 impl Mode {
@@ -122,6 +124,7 @@ impl UserPolicy {
             mode: self.mode,
             explanation: self.explanation(&verdict, input),
             verdict,
+            identities: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use countersign_event::payload::{Payload, PolicyDecision, ToolCallAllowed, ToolCallDenied};
 use countersign_event::{EventType, Scope};
-use countersign_policy::{Decision, Ruling};
+use countersign_policy::{Decision, Hearing, Ruling};
 use countersign_session::{Fact, Snapshot};
 use countersign_store::{Opened, Reader};
 
@@ -78,7 +78,7 @@ impl Walk<'_> {
                     .insert(call_id, (proposed, self.snapshot.clone()));
                 self.fold(event.event_type, event.payload, event)
             }
-            Payload::PolicyDecision(decision) if decision.policy_digest.is_some() => {
+            Payload::PolicyDecision(decision) if is_about_a_call(decision) => {
                 self.decided(decision, event)
             }
             _ => match event.call_id.and_then(|call_id| self.fates.get(call_id)) {
@@ -96,7 +96,13 @@ impl Walk<'_> {
             return self.fold(event.event_type, event.payload, event);
         };
         let ruling = proposed
-            .decide(self.question.policies, &before, decision.links.as_ref())
+            .decide(
+                self.question.policies,
+                &before,
+                decision.links.as_ref(),
+                // What was heard under other policies says nothing about these.
+                &Hearing::again(None),
+            )
             .map_err(|_| Error::Incomplete {
                 seq: event.seq,
                 problem: "its arguments have no canonical form",
@@ -201,6 +207,12 @@ impl Walk<'_> {
             .apply(&fact)
             .map_err(|error| Error::Fold { seq, error })
     }
+}
+
+/// Decisions at other points of an agent's life stand as they are.
+fn is_about_a_call(decision: &PolicyDecision) -> bool {
+    let point = decision.intervention_point.as_deref();
+    decision.policy_digest.is_some() && point.is_none_or(|point| point == "pre_tool_call")
 }
 
 /// Events that belong to asking people, or to the denial that did not come.

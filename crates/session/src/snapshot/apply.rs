@@ -44,7 +44,7 @@ impl Snapshot {
             EventType::ToolCallDenied => self.deny(seq, members!(fact, ToolCallDenied)),
             EventType::ToolResult => self.answer(seq, members!(fact, ToolResult))?,
             EventType::ErrorRaised => self.fail(seq, members!(fact, ErrorRaised))?,
-            EventType::PolicyDecision => self.decide(members!(fact, PolicyDecision)),
+            EventType::PolicyDecision => self.decide(seq, members!(fact, PolicyDecision)),
             EventType::MemoryRead => self.recall(seq, members!(fact, MemoryRead)),
             EventType::HandoffRequested => self.hand_over(seq, members!(fact, HandoffRequested)),
             EventType::HandoffCompleted => self.take_over(seq, members!(fact, HandoffCompleted)),
@@ -146,8 +146,13 @@ impl Snapshot {
         Ok(())
     }
 
-    fn decide(&mut self, decision: &payload::PolicyDecision) {
+    fn decide(&mut self, seq: u64, decision: &payload::PolicyDecision) {
         self.last.policy_outcome = Name::of_option(decision.outcome.as_deref());
+        // What passed a point that is no tool call; the labels of a call come with its result.
+        let labels = decision.result_labels.as_deref().unwrap_or_default();
+        if self.labels.add(labels) {
+            self.progress.changed(seq);
+        }
     }
 
     fn recall(&mut self, seq: u64, read: &payload::MemoryRead) {

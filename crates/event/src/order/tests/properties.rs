@@ -106,7 +106,15 @@ fn a_refused_event_leaves_no_trace() {
 fn tool_calls_follow_the_table() {
     let table: &[(&str, &[Option<&str>])] = &[
         (PROPOSED, &[None]),
-        (DECISION, &[Some(PROPOSED), Some(REQUESTED), Some(DECIDED)]),
+        (
+            DECISION,
+            &[
+                Some(PROPOSED),
+                Some(REQUESTED),
+                Some(DECIDED),
+                Some(EXECUTED),
+            ],
+        ),
         (REQUESTED, &[Some(PROPOSED), Some(REQUESTED), Some(DECIDED)]),
         (DECIDED, &[Some(REQUESTED), Some(DECIDED)]),
         (ALLOWED, &[Some(PROPOSED), Some(DECIDED)]),

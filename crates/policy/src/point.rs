@@ -1,4 +1,4 @@
-//! Where an agent can be stopped, and how seriously.
+//! Where in its life an agent can be stopped.
 
 use std::fmt;
 use std::str::FromStr;
@@ -78,24 +78,5 @@ impl FromStr for Point {
             .into_iter()
             .find(|point| point.as_str() == name)
             .ok_or(UnknownPoint)
-    }
-}
-
-/// Whether the host acts on the verdict. It is the same verdict either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// The verdict counts.
-    Enforce,
-    /// The verdict is recorded; a change is checked and not given.
-    EvaluateOnly,
-}
-
-impl Mode {
-    /// The name in requests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::EvaluateOnly => "evaluate_only",
-        }
     }
 }

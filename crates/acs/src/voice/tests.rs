@@ -27,14 +27,13 @@ tools: {{read_note: {{}}, wipe: {{}}}}
     );
     let manifest = Manifest::read(text.as_bytes()).unwrap();
     let policies = Policies::activate(&manifest, &NoFiles).unwrap();
-    let runtime = Arc::new(Runtime::new(manifest, policies));
+    let voice = Voice::new(Runtime::new(manifest, policies), Kept::default()).unwrap();
     let capabilities = Capabilities::read(
         br#"{"schema":"countersign/manifest/v1","name":"n","version":"1","publisher":"p",
             "permissions":{"tools":{"read_note":{"side_effect":"read"},"other":{"side_effect":"read"}}}}"#,
     )
     .unwrap();
-    Voices::new(Capability::new(Some(capabilities)).unwrap())
-        .with_beside(Arc::new(ToolGate::new(runtime, "agent")))
+    Voices::new(Capability::new(Some(capabilities)).unwrap()).with_beside(Arc::new(voice))
 }
 
 fn judge(tool: &str, args: &str, voices: &Voices) -> Judgement {
@@ -65,7 +64,10 @@ fn judge(tool: &str, args: &str, voices: &Voices) -> Judgement {
         voices.capability().manifest(),
     );
     let session = json(r#"{"tool_calls_consumed":3,"labels":["internal"],"wall_time_ms":2500}"#);
-    voices.judge(&facts, &args, &|| session.clone()).0
+    let session = || session.clone();
+    let hearing = Hearing::default();
+    let judged = voices.judge(&facts, &args, Some("agent"), &session, &hearing);
+    judged.0
 }
 
 #[test]
@@ -141,7 +143,7 @@ fn a_change_of_a_part_is_a_change_of_the_arguments() {
 #[test]
 fn the_session_is_in_the_snapshot() {
     let session = json(r#"{"tool_calls_consumed":3,"labels":["internal"],"wall_time_ms":2500}"#);
-    let found = host_snapshot(Point::Output, "agent", &session);
+    let found = host_snapshot(Point::Output, Some("agent"), &session);
     assert_eq!(
         found.get("ifc"),
         Some(&json(r#"{"source_labels":["internal"]}"#))

@@ -1,0 +1,358 @@
+//! An Agent Control manifest behind the doors, as processes: `countersign mcp --acs` and
+//! `countersign serve --acs`.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod wrapped;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use wrapped::{Client, INITIALIZE, Place};
+
+const MANIFEST: &str = "
+agent_control_specification_version: 0.3.1-beta
+policies:
+  agent: {type: rego, bundle: rules}
+intervention_points:
+  agent_startup: {policy_target: $.agent_init, policy: {id: agent, query: data.agent.start}}
+  pre_model_call: {policy_target: $.messages, policy: {id: agent, query: data.agent.asked}}
+  post_model_call: {policy_target: $.response, policy: {id: agent, query: data.agent.answered}}
+  pre_tool_call:
+    policy_target: $.tool_call.args
+    tool_name_from: $.tool_call.name
+    policy: {id: agent, query: data.agent.call}
+  post_tool_call:
+    policy_target: $.tool_result.value
+    tool_name_from: $.tool_call.name
+    policy: {id: agent, query: data.agent.result}
+  input: {policy_target: $.input.body, policy: {id: agent, query: data.agent.words}}
+  output: {policy_target: $.response.content, policy: {id: agent, query: data.agent.words}}
+  agent_shutdown: {policy_target: $.summary, policy: {id: agent, query: data.agent.allow}}
+tools: {echo: {}, write: {clearance: internal}, sleep: {}}
+";
+
+const RULES: &str = r#"package agent
+import rego.v1
+args := input.snapshot.tool_call.args
+allow := {"decision": "allow"}
+default start := {"decision": "allow", "result_labels": ["public"]}
+start := {"decision": "deny", "reason": "unknown_client"} if input.policy_target.value.client.name == "evil"
+default call := {"decision": "allow"}
+call := {"decision": "deny", "reason": "no_secrets"} if args.say == "secret"
+call := {"decision": "transform", "transform": {"path": "$policy_target.say", "value": "[gone]"}} if args.say == "card"
+call := {"decision": "allow", "result_labels": ["confidential"]} if args.say == "ledger"
+call := {"decision": "deny", "reason": "ifc_clearance_violation"} if {
+	input.tool.clearance == "internal"
+	"confidential" in input.snapshot.ifc.source_labels
+}
+default result := {"decision": "allow"}
+result := {"decision": "deny", "reason": "leaks"} if args.say == "hide"
+result := {"decision": "transform", "transform": {"path": "$policy_target.content[0].text", "value": "cleaned"}} if args.say == "clean"
+result := {"decision": "transform", "transform": {"path": "$policy_target", "value": "cleaned"}} if args.say == "plain"
+default asked := {"decision": "allow"}
+asked := {"decision": "transform", "transform": {"path": "$policy_target[0].content.text", "value": "asked nicely"}} if {
+	contains(input.policy_target.value[0].content.text, "now")
+}
+default answered := {"decision": "allow"}
+answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.policy_target.value.content.text, "never")
+default words := {"decision": "allow"}
+words := {"decision": "escalate", "reason": "odd"} if contains(input.policy_target.value, "odd")
+words := {"decision": "transform", "transform": {"path": "$policy_target", "value": "please"}} if contains(input.policy_target.value, "now")
+"#;
+
+fn lay_out(folder: &Path) -> String {
+    std::fs::create_dir_all(folder.join("acs/rules")).unwrap();
+    std::fs::write(folder.join("acs/rules/agent.rego"), RULES).unwrap();
+    let file = folder.join("acs/agent.yaml");
+    std::fs::write(&file, MANIFEST).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn say(client: &mut Client, id: usize, tool: &str, word: &str) -> String {
+    client.ask(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"say":"{word}"}}}}}}"#
+    ))
+}
+
+fn countersign(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(arguments)
+        .arg("--data")
+        .arg(folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}{said}");
+    text
+}
+
+/// The only session of the log, decided again from the record.
+fn replays(folder: &Path) {
+    let text = countersign(folder, &["session", "list", "--format", "json"]);
+    let at = text.find("\"session_id\":\"").unwrap() + "\"session_id\":\"".len();
+    let session = text[at..].split('"').next().unwrap().to_owned();
+    countersign(folder, &["replay", &session]);
+}
+
+#[test]
+fn an_mcp_session_is_governed_from_its_start_to_its_end() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let mut client = place.guarded(&["--acs", &acs]);
+    assert!(client.ask(INITIALIZE).contains("protocolVersion"));
+    assert!(say(&mut client, 1, "echo", "hello").contains("done"));
+    let denied = say(&mut client, 2, "echo", "secret");
+    assert!(
+        denied.contains("no_secrets") && !denied.contains("done"),
+        "{denied}"
+    );
+    assert!(say(&mut client, 3, "echo", "card").contains("done"));
+    let withheld = say(&mut client, 4, "echo", "hide");
+    assert!(
+        withheld.contains("leaks") && !withheld.contains("done"),
+        "{withheld}"
+    );
+    let cleaned = say(&mut client, 5, "echo", "clean");
+    assert!(
+        cleaned.contains("cleaned") && !cleaned.contains("done"),
+        "{cleaned}"
+    );
+    // A result of the protocol is an object, so this change cannot be carried out.
+    let unfit = say(&mut client, 6, "echo", "plain");
+    assert!(
+        unfit.contains("adapter_unsupported") && !unfit.contains("done"),
+        "{unfit}"
+    );
+    // What was read as confidential does not go where that must not be.
+    assert!(say(&mut client, 7, "write", "first").contains("done"));
+    assert!(say(&mut client, 8, "echo", "ledger").contains("done"));
+    let kept = say(&mut client, 9, "write", "then");
+    assert!(kept.contains("ifc_clearance_violation"), "{kept}");
+    client.end();
+    let received = place.lines("received").join("\n");
+    assert!(
+        received.contains("[gone]") && !received.contains("\"card\""),
+        "{received}"
+    );
+    assert!(!received.contains("secret"), "{received}");
+    place.verify();
+    replays(&place.path("data"));
+    let exported = countersign(&place.path("data"), &["log", "export"]);
+    for point in [
+        "agent_startup",
+        "pre_tool_call",
+        "post_tool_call",
+        "agent_shutdown",
+    ] {
+        let wanted = format!("\"intervention_point\":\"{point}\"");
+        assert!(exported.contains(&wanted), "{point}");
+    }
+}
+
+#[test]
+fn an_agent_that_may_not_begin_does_nothing() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let mut client = place.guarded(&["--acs", &acs]);
+    let evil = INITIALIZE.replace("\"name\":\"t\"", "\"name\":\"evil\"");
+    let refused = client.ask(evil);
+    assert!(refused.contains("unknown_client"), "{refused}");
+    assert!(say(&mut client, 1, "echo", "hello").contains("unknown_client"));
+    let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"toy:x"}}"#;
+    assert!(client.ask(read).contains("unknown_client"));
+    client.end();
+    assert!(place.lines("received").is_empty());
+    place.verify();
+}
+
+/// A server that asks the client's model, and says what it heard.
+const SERVER: &str = r#"while read -r line; do case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"0"}}}';;
+*'"tools/list"'*) id=$(echo "$line" | sed 's/.*"id":\([^,]*\),.*/\1/'); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}}";;
+*'"tools/call"'*) echo '{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"now"}}]}}'
+  read -r answer; echo "$answer" >> "$0.heard"
+  echo '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"asked"}]}}';;
+esac; done"#;
+
+fn sampled(answer: &str) -> (String, String) {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let script = place.path("server.sh");
+    std::fs::write(&script, SERVER).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.arg("mcp").arg("--data").arg(place.path("data"));
+    command.arg("--manifest").arg(place.path("manifest.json"));
+    command.args(["--acs", &acs, "--", "sh"]).arg(&script);
+    let mut client = Client::start(&mut command);
+    client.ask(INITIALIZE.replace("\"capabilities\":{}", "\"capabilities\":{\"sampling\":{}}"));
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"say":"x"}}}"#);
+    let asked = client.answer();
+    client.send(format!(
+        r#"{{"jsonrpc":"2.0","id":"q","result":{{"role":"assistant","model":"m","content":{{"type":"text","text":"{answer}"}}}}}}"#
+    ));
+    assert!(client.answer().contains("asked"));
+    client.end();
+    place.verify();
+    replays(&place.path("data"));
+    assert_eq!(place.count("MODEL_CALL_STARTED"), 1);
+    assert_eq!(place.count("MODEL_CALL_FINISHED"), 1);
+    (asked, place.lines("server.sh.heard").join("\n"))
+}
+
+#[test]
+fn what_a_server_asks_the_model_and_hears_is_looked_at() {
+    let (asked, heard) = sampled("gladly");
+    assert!(
+        asked.contains("asked nicely") && !asked.contains("\"now\""),
+        "{asked}"
+    );
+    assert!(heard.contains("gladly"), "{heard}");
+    let (_, heard) = sampled("never");
+    assert!(
+        heard.contains("model_said_no") && !heard.contains("never"),
+        "{heard}"
+    );
+}
+
+struct Daemon {
+    child: Child,
+    address: String,
+}
+
+impl Daemon {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut address = String::new();
+        while address.is_empty() {
+            let mut line = String::new();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it did not start");
+            if let Some(rest) = line.strip_prefix("countersign: http://") {
+                address = rest.split(' ').next().unwrap().to_owned();
+            }
+        }
+        std::thread::spawn(move || said.read_to_string(&mut String::new()));
+        Self { child, address }
+    }
+
+    fn post(&self, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn at(&self, point: &str, snapshot: &str) -> String {
+        let body = format!(
+            r#"{{"tenant_id":"t","session_id":"s","intervention_point":"{point}","snapshot":{snapshot}}}"#
+        );
+        self.post("/v1/interventions", &body)
+    }
+
+    /// Proposes a call, and tells what came of it.
+    fn run(&self, word: &str, answer: &str) -> (String, String) {
+        let body = format!(
+            r#"{{"tenant_id":"t","session_id":"s","tool_name":"echo","args":{{"say":"{word}"}}}}"#
+        );
+        let proposed = self.post("/v1/actions", &body);
+        let (Some(action), Some(permit)) =
+            (text(&proposed, "action_id"), text(&proposed, "permit"))
+        else {
+            return (proposed, String::new());
+        };
+        let body = format!(r#"{{"permit":"{permit}","content":{answer}}}"#);
+        let told = self.post(&format!("/v1/actions/{action}/result"), &body);
+        (proposed, told)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(json: &str, member: &str) -> Option<String> {
+    let (_, rest) = json.split_once(&format!("\"{member}\":\""))?;
+    Some(rest.split('"').next()?.to_owned())
+}
+
+#[test]
+fn the_daemon_asks_at_every_point() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let manifest = place.path("manifest.json").to_str().unwrap().to_owned();
+    let config = place.path("countersign.toml");
+    std::fs::write(
+        &config,
+        format!("acs = \"{acs}\"\nmanifest = \"{manifest}\"\n"),
+    )
+    .unwrap();
+    let config = config.to_str().unwrap().to_owned();
+    let daemon = Daemon::start(&place.path("data"), &["--config", &config]);
+    let begun = daemon.at("agent_startup", r#"{"agent_init":{"client":{"name":"x"}}}"#);
+    assert!(
+        begun.contains("\"passed\"") && begun.contains("\"public\""),
+        "{begun}"
+    );
+    let asked = daemon.at("input", r#"{"input":{"body":"do it now"}}"#);
+    assert!(
+        asked.contains("\"transform\"") && asked.contains("please"),
+        "{asked}"
+    );
+    // Nobody is on the list of approvers.
+    let odd = daemon.at("output", r#"{"response":{"content":"odd"}}"#);
+    assert!(odd.contains("approval_resolver_failed"), "{odd}");
+    let forged = daemon.at(
+        "input",
+        r#"{"input":{"body":"x"},"ifc":{"source_labels":[]}}"#,
+    );
+    assert!(forged.starts_with("HTTP/1.1 400"), "{forged}");
+    let tool = daemon.at("pre_tool_call", "{}");
+    assert!(tool.starts_with("HTTP/1.1 400"), "{tool}");
+    assert!(daemon.run("secret", "1").0.contains("no_secrets"));
+    let (changed, _) = daemon.run("card", "1");
+    assert!(changed.contains("[gone]"), "{changed}");
+    assert!(daemon.run("hello", "\"x\"").1.contains("as_it_came"));
+    let (_, withheld) = daemon.run("hide", "\"x\"");
+    assert!(
+        withheld.contains("\"withheld\"") && withheld.contains("leaks"),
+        "{withheld}"
+    );
+    let (_, cleaned) = daemon.run("plain", "\"x\"");
+    assert!(
+        cleaned.contains("\"changed\"") && cleaned.contains("cleaned"),
+        "{cleaned}"
+    );
+    drop(daemon);
+    place.verify();
+    countersign(&place.path("data"), &["replay", "s", "--tenant", "t"]);
+}
