@@ -37,6 +37,8 @@ pub enum Permission {
     ReadPolicy,
     /// Put other policies in force.
     ChangePolicy,
+    /// Read the numbers that Prometheus collects.
+    ReadMetrics,
     /// See who has tokens, make them and take them back.
     ManageTokens,
 }
@@ -71,7 +73,13 @@ impl Role {
             ),
             Self::Auditor => matches!(
                 permission,
-                P::Knock | P::Enter | P::Look | P::ReadSessions | P::ReadApprovals | P::ReadPolicy
+                P::Knock
+                    | P::Enter
+                    | P::Look
+                    | P::ReadSessions
+                    | P::ReadApprovals
+                    | P::ReadPolicy
+                    | P::ReadMetrics
             ),
             Self::Operator => true,
         }
@@ -85,7 +93,7 @@ impl Role {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Knock,
         Self::Enter,
         Self::Look,
@@ -95,6 +103,7 @@ impl Permission {
         Self::Decide,
         Self::ReadPolicy,
         Self::ChangePolicy,
+        Self::ReadMetrics,
         Self::ManageTokens,
     ];
 
@@ -115,6 +124,7 @@ impl Permission {
             Self::Decide => "decide",
             Self::ReadPolicy => "read-policy",
             Self::ChangePolicy => "change-policy",
+            Self::ReadMetrics => "read-metrics",
             Self::ManageTokens => "manage-tokens",
         }
     }
