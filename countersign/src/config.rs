@@ -179,6 +179,84 @@ pub(crate) const KEYS: &[Key] = &[
         None,
         "Only clients with a certificate of these authorities are let in",
     ),
+    key(
+        "telemetry.disabled",
+        Kind::Flag,
+        Some("false"),
+        "Export no spans, neither to the file nor to a collector",
+    ),
+    key(
+        "telemetry.file",
+        Kind::Text,
+        None,
+        "The file of spans; `telemetry/spans.ndjson` in the data folder if absent",
+    ),
+    key(
+        "telemetry.file_max_mib",
+        Kind::Count,
+        Some("64"),
+        "How large the file of spans grows; one older file is kept",
+    ),
+    key(
+        "telemetry.content",
+        Kind::Flag,
+        Some("false"),
+        "Tell arguments and results too, redacted and made general",
+    ),
+    key(
+        "telemetry.otlp_endpoint",
+        Kind::Text,
+        None,
+        "The collector that spans are sent to; none if absent",
+    ),
+    key(
+        "telemetry.otlp_protocol",
+        Kind::Text,
+        Some("http/protobuf"),
+        "`http/protobuf`, `http/json` or `grpc`",
+    ),
+    key(
+        "telemetry.otlp_headers_file",
+        Kind::Text,
+        None,
+        "A file of headers for the collector, one a line",
+    ),
+    key(
+        "redact.secret_names",
+        Kind::List,
+        None,
+        "Further names whose values are secret, in any spelling",
+    ),
+    key(
+        "redact.secret_prefixes",
+        Kind::List,
+        None,
+        "Further beginnings of tokens",
+    ),
+    key(
+        "redact.keep_email",
+        Kind::Flag,
+        Some("false"),
+        "Whether e-mail addresses may be told",
+    ),
+    key(
+        "redact.keep_numbers",
+        Kind::Flag,
+        Some("false"),
+        "Whether numbers of telephones, cards and social security may be told",
+    ),
+    key(
+        "log.format",
+        Kind::Text,
+        Some("text"),
+        "`text`, or `json` for programs",
+    ),
+    key(
+        "log.level",
+        Kind::Text,
+        Some("info"),
+        "`error`, `warn`, `info`, or `debug` for every request",
+    ),
 ];
 
 /// Something that can be set.

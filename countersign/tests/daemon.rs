@@ -232,6 +232,8 @@ fn the_doctor_finds_what_is_wrong_and_a_forbidden_action_is_refused() {
         text.contains("a forbidden action and a caller without a token are refused"),
         "{text}"
     );
+    let refused = "a forbidden call is refused and does not reach the server";
+    assert_eq!(text.matches(refused).count(), 2, "{text}");
     let manifest = folder.path().join("manifest.json");
     std::fs::write(&manifest, "{").unwrap();
     let (code, text) = doctor(&["--manifest", manifest.to_str().unwrap()]);
@@ -386,4 +388,109 @@ fn checkpoints_are_published_without_being_asked_for() {
             }
         }
     }
+}
+
+/// Answers every request with one body, once for each of `times`.
+fn serve_once(body: String, times: usize) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for _ in 0..times {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4096];
+            let _ = stream.read(&mut head).unwrap();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    format!("http://{address}/jwks.json")
+}
+
+#[test]
+fn tokens_of_an_issuer_are_taken_by_the_keys_at_its_address() {
+    use countersign_canon::{Json, Limits};
+    let vectors = include_bytes!("../../corpus/oidc/rs256.json");
+    let vectors = Json::admit(vectors, &Limits::event()).unwrap();
+    let text = |name: &str| vectors.get(name).and_then(Json::as_str).unwrap().to_owned();
+    let jwks = String::from_utf8(vectors.get("jwks").unwrap().to_sorted_ascii()).unwrap();
+    let address = serve_once(jwks, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("countersign.toml");
+    let config = format!(
+        "[oidc]\nissuer = \"https://issuer.example\"\naudience = \"countersign\"\njwks_url = \"{address}\"\n"
+    );
+    std::fs::write(&file, config).unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, &["--config", file.to_str().unwrap()]);
+    let ask = |token: &str| {
+        daemon.ask(&format!(
+            "GET /v1/me HTTP/1.1\r\nAuthorization: Bearer {token}"
+        ))
+    };
+    let me = ask(&text("token"));
+    assert!(
+        me.contains("\"role\":\"auditor\"") && me.contains("dana"),
+        "{me}"
+    );
+    // Another signature, another time, another audience, other words under the same signature.
+    let token = text("token");
+    let last = if token.ends_with('A') { "B" } else { "A" };
+    let (signed, signature) = token.rsplit_once('.').unwrap();
+    let (head, _) = signed.split_once('.').unwrap();
+    let other = text("expired");
+    let claims = other.split('.').nth(1).unwrap();
+    for wrong in [
+        format!("{}{last}", &token[..token.len() - 5]),
+        text("expired"),
+        text("other_audience"),
+        format!("{head}.{claims}.{signature}"),
+    ] {
+        assert!(ask(&wrong).starts_with("HTTP/1.1 401"), "{wrong}");
+    }
+    assert!(daemon.end().success());
+}
+
+#[test]
+fn relaxed_durability_survives_a_killed_process_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("countersign.toml");
+    std::fs::write(&file, "durability = \"relaxed\"\n").unwrap();
+    let data = folder.path().join("data");
+    let arguments = ["--no-auth", "--config", file.to_str().unwrap()];
+    let mut daemon = Daemon::start(&data, &arguments);
+    let event = r#"{"tenant_id":"acme","session_id":"s1","event_type":"MEMORY_WRITE","payload":{"memory_key":"k"}}"#;
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(&daemon.address).unwrap();
+        let text = format!(
+            "POST /v1/events HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{event}",
+            daemon.address,
+            event.len()
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    }
+    daemon.signal(Signal::KILL);
+    daemon.child.wait().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(arguments)
+            .arg("--data")
+            .arg(&data)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let verified = run(&["verify"]);
+    assert!(verified.contains("20 event"), "{verified}");
+    // Also a checkpoint that a program with full durability makes says how its events were kept.
+    run(&["checkpoint", "publish"]);
+    let shown = run(&["checkpoint", "show"]);
+    assert!(shown.contains("durability relaxed"), "{shown}");
 }

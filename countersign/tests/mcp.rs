@@ -379,3 +379,34 @@ fn a_client_that_closes_its_end_while_a_call_is_held_ends_everything() {
         place.verify();
     }
 }
+
+#[test]
+fn spans_are_written_for_whoever_asks_in_the_trace_of_the_client() {
+    let place = Place::new();
+    let file = place.path("spans.ndjson");
+    let mut client = place.guarded(&["--telemetry", file.to_str().unwrap()]);
+    client.ask(INITIALIZE);
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    client.ask(list);
+    let traced = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}}"#;
+    client.ask(traced);
+    client.end();
+    let spans = std::fs::read_to_string(file).unwrap();
+    let action = spans
+        .lines()
+        .find(|line| line.contains("\"execute_tool echo\""))
+        .unwrap();
+    assert!(
+        action.contains("\"traceId\":\"4bf92f3577b34da6a3ce929d0e0e4736\""),
+        "{action}"
+    );
+    assert!(
+        action.contains("\"parentSpanId\":\"00f067aa0ba902b7\""),
+        "{action}"
+    );
+    assert!(action.contains("mcp.method.name"), "{action}");
+    // Everything until the end of the session is there.
+    assert_eq!(spans.matches("\"name\":\"TERMINATION\"").count(), 1);
+    place.verify();
+}

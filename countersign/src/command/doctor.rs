@@ -10,7 +10,7 @@ use countersign_canon::Json;
 use countersign_event::{Head, Line};
 use countersign_store::{Filter, Reader};
 
-use super::serve::Plan;
+use super::serve::{Plan, Telling};
 use crate::clock;
 use crate::config::Config;
 use crate::errors::{Code, Failure};
@@ -22,8 +22,9 @@ mod canary;
 #[derive(Args)]
 #[command(after_help = "\
 Looks at the configuration, the policies and their tests, the disk, the newest thousand events, the clock,
-the keys and the port, and sends a forbidden action through the door: it must be refused. The door is
-opened for it with the configured policies and a data folder of its own; nothing of yours is changed.
+the keys and the port, and sends a forbidden action through each door (the API, `mcp`, `mcp serve`): it
+must be refused. The doors are opened for it with the configured policies and a data folder of their own;
+nothing of yours is changed.
 
 Examples:
   countersign doctor
@@ -63,7 +64,7 @@ impl Doctor {
                         true => "OK ✓ ",
                         false => "BAD ✗",
                     };
-                    format!("{mark}  {:<14} {}", finding.what, inline(&finding.said))
+                    format!("{mark}  {:<17} {}", finding.what, inline(&finding.said))
                 });
                 output::text(&lines.collect::<Vec<_>>().join("\n"))?;
             }
@@ -104,9 +105,10 @@ impl Doctor {
                 return findings;
             }
         };
+        let honoured = plan.tls().and_then(|tls| Telling::new(&plan).map(|_| tls));
         found(
             "configuration",
-            plan.tls().map(|tls| configured(&plan, tls.is_some())),
+            honoured.map(|tls| configured(&plan, tls.is_some())),
         );
         found("policies", policies(&plan));
         found("disk", disk(&plan));
@@ -122,6 +124,8 @@ impl Doctor {
         }
         found("port", port(&plan));
         found("canary: HTTP", canary::http(&plan));
+        found("canary: mcp", canary::mcp::stdio(&plan));
+        found("canary: mcp serve", canary::mcp::http(&plan));
         findings
     }
 

@@ -6,6 +6,7 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 
 mod config;
+mod follow;
 mod guard;
 mod host;
 mod observed;

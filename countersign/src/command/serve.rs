@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use countersign_api::{Api, Door, Oidc, PolicyBook, Rate, Settings};
 use countersign_engine::{Engine, PolicyFiles, SystemClock};
+use countersign_redact::{Public, Record, Redactor};
 use countersign_store::{Folder, Options, Store};
+use countersign_telemetry::{Level, Log, LogFormat};
 use countersign_web::{TlsAcceptor, acceptor};
 
 use crate::config::Config;
@@ -19,6 +21,9 @@ use crate::{input, output};
 mod issuer;
 mod publisher;
 mod systemd;
+mod telemetry;
+
+pub(crate) use telemetry::{Telling, report};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -80,6 +85,12 @@ pub(crate) struct Serve {
     /// Only clients with a certificate of these authorities are let in
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<String>,
+    /// Export no spans; what other programs export is left alone
+    #[arg(long)]
+    telemetry_disabled: bool,
+    /// How lines on standard error look: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
 }
 
 impl Serve {
@@ -101,13 +112,19 @@ impl Serve {
         let has_manifest = policies.capability().manifest().is_some();
         let tls = plan.tls()?;
         let oidc = issuer::keys(&plan)?;
-        let settings = plan.settings(tls.is_some(), oidc);
+        let telling = Telling::new(&plan)?;
+        let mut settings = plan.settings(tls.is_some(), oidc);
         let options = Options {
             observer: Some(settings.wake.observer()),
             durability: plan.durability()?,
         };
         let store = Store::open(&plan.folder, options)?;
-        let engine = Arc::new(Engine::new(store, policies, SystemClock));
+        let engine = Engine::new(store, policies, SystemClock).with_meter(telling.meter());
+        let engine = Arc::new(engine);
+        let watch = telling.start(&plan, &engine)?;
+        settings.observer = Some(watch.observer());
+        let metrics = Arc::clone(&watch.metrics);
+        settings.metrics = Some(Arc::new(move || metrics.text()));
         let api = Api::new(Arc::clone(&engine), book, settings);
         let listen = plan.listen;
         let failed = |error| Failure::new(Code::Listen, format!("`{listen}`: {error}"));
@@ -122,29 +139,39 @@ impl Serve {
             false => "http",
         };
         let publisher = publisher::Publisher::start(&plan, &engine);
-        plan.greet(&api, &format!("{scheme}://{address}"), has_manifest)?;
+        let place = format!("{scheme}://{address}");
+        plan.greet(&api, &place, has_manifest, &watch.log)?;
         let again = move || match in_files {
             true => engine.reload(&files),
             false => Ok(false),
         };
+        let log = Arc::clone(&watch.log);
         let reload = move || match again() {
             Ok(true) => {
-                output::stderr("countersign: the policies were read again and are in force")
+                let message = "the policies were read again and are in force";
+                log.write(Level::Info, message, Record::default());
             }
-            Ok(false) => output::stderr("countersign: the policies have not changed"),
+            Ok(false) => {
+                log.write(
+                    Level::Info,
+                    "the policies have not changed",
+                    Record::default(),
+                );
+            }
             // FAIL-CLOSED: those in force stay.
-            Err(error) => drop(invalid(&error).report()),
+            Err(error) => telemetry::complain(&log, &invalid(&error)),
         };
         let mut door = Door::new(api);
         door.tls = tls;
         door.limits.max_connections = plan.number("max_connections")?.max(1);
         door.drain = Duration::from_secs(plan.config.count("drain_seconds"));
         systemd::ready();
-        let ran = door.run(listener, reload).map_err(failed);
+        let ran = door.run(listener, reload);
         if let Some(publisher) = publisher {
             publisher.finish();
         }
-        ran?;
+        watch.end();
+        ran.map_err(failed)?;
         Ok(Exit::Done)
     }
 
@@ -165,6 +192,11 @@ impl Serve {
             ("tls.cert", one(self.tls_cert)),
             ("tls.key", one(self.tls_key)),
             ("tls.client_ca", one(self.tls_client_ca)),
+            (
+                "telemetry.disabled",
+                one(self.telemetry_disabled.then(|| "true".to_owned())),
+            ),
+            ("log.format", one(self.log_format)),
         ] {
             config.flag(name, values)?;
         }
@@ -305,7 +337,7 @@ impl Plan {
         settings
     }
 
-    fn greet(&self, api: &Api, place: &str, has_manifest: bool) -> Result<(), Failure> {
+    fn greet(&self, api: &Api, place: &str, has_manifest: bool, log: &Log) -> Result<(), Failure> {
         let problem = |problem: countersign_api::Problem| {
             Failure::new(Code::Database, problem.detail().to_owned())
         };
@@ -313,20 +345,33 @@ impl Plan {
             // SECURITY: standard output, so that whoever starts it decides where it goes.
             output::text(&format!("operator token (shown once): {token}"))?;
         }
-        let mut lines = vec![format!("countersign: {place} is open")];
-        if self.config.is_set("no_auth") {
-            lines.push("countersign: --no-auth: whoever reaches it is the operator".to_owned());
-        } else if let Some(path) = api.login_path() {
-            lines.push(format!("countersign: this link works once: {place}{path}"));
+        let is_open = self.config.is_set("no_auth");
+        let is_relaxed = self.durability()? == countersign_store::Durability::Relaxed;
+        let notes = [
+            (is_open, "--no-auth: whoever reaches it is the operator"),
+            (
+                is_relaxed,
+                "durability is relaxed: a power cut may lose events",
+            ),
+            (!has_manifest, "no manifest, so every call is held"),
+        ];
+        match log.format() {
+            LogFormat::Text => {
+                output::stderr(&format!("countersign: {place} is open"));
+                if let Some(path) = api.login_path().filter(|_| !is_open) {
+                    output::stderr(&format!("countersign: this link works once: {place}{path}"));
+                }
+            }
+            // SECURITY: a link that lets a browser in is no line for a log.
+            LogFormat::Json => {
+                let place = Public::name(place, &Redactor::default());
+                let record = Record::default().public("address", place);
+                log.write(Level::Info, "the door is open", record);
+            }
         }
-        if self.durability()? == countersign_store::Durability::Relaxed {
-            lines
-                .push("countersign: durability is relaxed: a power cut may lose events".to_owned());
+        for (_, note) in notes.into_iter().filter(|(holds, _)| *holds) {
+            log.write(Level::Info, note, Record::default());
         }
-        if !has_manifest {
-            lines.push("countersign: no manifest, so every call is held".to_owned());
-        }
-        output::stderr(&lines.join("\n"));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use countersign_canon::{Json, Object};
 use countersign_engine::{
     Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Running, Wanted,
 };
-use countersign_event::Scope;
+use countersign_event::{Scope, TraceParent};
 
 use crate::Role;
 use crate::api::{Api, lock};
@@ -54,10 +54,12 @@ struct Wish {
     args: Json,
     sanitizer_key: Option<String>,
     approval: Option<ApprovalId>,
+    trace: Option<TraceParent>,
 }
 
 pub(crate) async fn propose(call: Call) -> Result<Reply, Problem> {
-    let wish = wish(call.object()?, &call.caller)?;
+    let mut wish = wish(call.object()?, &call.caller)?;
+    wish.trace = call.trace();
     let (api, caller) = (Arc::clone(&call.api), call.caller);
     let worker = Arc::clone(&api);
     api.workers
@@ -118,7 +120,7 @@ impl Api {
         if let Some(approval) = wish.approval {
             return self.redeem(id, wish, approval, caller);
         }
-        let origin = origin(caller, &self.engine)?;
+        let origin = origin(caller, wish.trace, &self.engine)?;
         let bytes = action_bytes(&wish.tool.name, &wish.args);
         let admission = self.engine.admit(Proposal {
             scope: &wish.scope,
@@ -270,6 +272,7 @@ impl Api {
                 args: action.args.clone(),
                 sanitizer_key: None,
                 approval: None,
+                trace: None,
             };
             (wish, approval)
         };
@@ -462,6 +465,7 @@ fn wish(mut members: Object, caller: &Caller) -> Result<Wish, Problem> {
             .unwrap_or_else(|| Json::Object(Object::new())),
         sanitizer_key,
         approval,
+        trace: None,
     })
 }
 

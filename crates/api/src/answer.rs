@@ -13,6 +13,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
     match call.route.endpoint {
         Endpoint::Healthz => Ok(health::healthz()),
         Endpoint::Readyz => Ok(health::readyz(&call).await),
+        Endpoint::Metrics => health::metrics(&call),
         Endpoint::Login => health::login(&call),
         Endpoint::Me => Ok(health::me(&call)),
         Endpoint::AppendEvent => events::append(call).await,

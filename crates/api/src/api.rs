@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::doorkeeper::Doorkeeper;
 use crate::idempotency::Memory;
 use crate::live::{Live, Wake};
-use crate::observe::Observer;
+use crate::observe::{Metrics, Observer};
 use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
@@ -50,6 +50,8 @@ pub struct Settings {
     pub wake: Wake,
     /// Is told of every request and every event.
     pub observer: Option<Observer>,
+    /// Tells what was counted.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for Settings {
@@ -68,6 +70,7 @@ impl Default for Settings {
             tool_rate: None,
             wake: Wake::default(),
             observer: None,
+            metrics: None,
         }
     }
 }
@@ -96,7 +99,10 @@ impl Api {
     /// An API over an engine.
     pub fn new(engine: Arc<Engine>, book: PolicyBook, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
-            live: Live::new(settings.wake.clone()),
+            live: Live::new(
+                settings.wake.clone(),
+                engine.store().reader().last_id().ok(),
+            ),
             actions: Actions::default(),
             keeper: Keeper::new(book),
             memory: Memory::default(),

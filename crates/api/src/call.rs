@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::header::{HeaderMap, HeaderName, IF_NONE_MATCH};
 use bytes::Bytes;
 use countersign_canon::{Json, Limits, Object};
-use countersign_event::Scope;
+use countersign_event::{Scope, TraceParent};
 use countersign_web::{Peer, Share};
 
 use crate::api::Api;
@@ -99,6 +99,11 @@ impl Call {
         Ok(scope)
     }
 
+    /// The trace that the request is a part of (W3C Trace Context).
+    pub(crate) fn trace(&self) -> Option<TraceParent> {
+        self.header(&TRACEPARENT)?.parse().ok()
+    }
+
     pub(crate) fn if_none_match(&self) -> Option<&str> {
         self.header(&IF_NONE_MATCH)
     }
@@ -107,6 +112,8 @@ impl Call {
         self.headers.get(name)?.to_str().ok()
     }
 }
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The envelope around a payload has a few levels of its own.
 pub(crate) const LIMITS: Limits = Limits {

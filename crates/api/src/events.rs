@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use countersign_canon::{Hash, Json, Limits, Object};
 use countersign_engine::{Admission, Engine, Origin, Proposal};
-use countersign_event::{EventType, Head, Line, Payload, Scope, SessionId};
+use countersign_event::{EventType, Head, Line, Payload, Scope, SessionId, TraceParent};
 use countersign_policy::capability::Constraints;
 use countersign_store::{Filter, Recorded, Stored};
 
@@ -35,7 +35,8 @@ enum Place {
 }
 
 pub(crate) async fn append(call: Call) -> Result<Reply, Problem> {
-    let draft = draft(call.object()?, &call.caller)?;
+    let mut draft = draft(call.object()?, &call.caller)?;
+    draft.trace(call.trace());
     let (api, caller) = (Arc::clone(&call.api), call.caller);
     match draft.event_type {
         EventType::ToolCallProposed => {
@@ -113,6 +114,19 @@ pub(crate) fn json(event: &Stored) -> Result<Json, Problem> {
         members.insert("id".to_owned(), Json::from(event.id));
     }
     Ok(json)
+}
+
+impl Draft {
+    /// Notes the trace that the caller's request is a part of, where an event has a place for it.
+    fn trace(&mut self, trace: Option<TraceParent>) {
+        let has_place = [EventType::ToolCallProposed, EventType::ModelCallStarted];
+        if let (Some(trace), Some(payload)) = (trace, self.payload.as_object_mut())
+            && has_place.contains(&self.event_type)
+            && !payload.contains_key("traceparent")
+        {
+            payload.insert("traceparent".to_owned(), Json::from(trace.to_string()));
+        }
+    }
 }
 
 fn draft(mut members: Object, caller: &Caller) -> Result<Draft, Problem> {
@@ -223,7 +237,9 @@ fn propose(draft: Draft, caller: &Caller, api: &Api) -> Result<Reply, Problem> {
         None => format!("call_{}", token::random::<12>().unwrap_or_default()),
     };
     let args = proposed.args.take().unwrap_or(Json::Null);
-    let origin = origin(caller, &api.engine)?;
+    let trace = proposed.traceparent.take();
+    let trace = trace.and_then(|text| text.parse().ok());
+    let origin = origin(caller, trace, &api.engine)?;
     let encode = |args: &Json| action_bytes(&tool_name, args);
     let bytes = encode(&args);
     let after = head(draft.place, &draft.scope, &api.engine)?;
@@ -287,10 +303,15 @@ pub(crate) fn action_bytes(tool_name: &str, args: &Json) -> Vec<u8> {
 }
 
 /// The operator answers for the agents that hold tokens.
-pub(crate) fn origin(caller: &Caller, engine: &Engine) -> Result<Origin, Problem> {
+pub(crate) fn origin(
+    caller: &Caller,
+    trace: Option<TraceParent>,
+    engine: &Engine,
+) -> Result<Origin, Problem> {
     let folder = engine.store().folder().path();
-    Origin::new("operator", &caller.name, folder)
-        .map_err(|error| Problem::new(Kind::Id, error.to_string()))
+    let origin = Origin::new("operator", &caller.name, folder)
+        .map_err(|error| Problem::new(Kind::Id, error.to_string()))?;
+    Ok(Origin { trace, ..origin })
 }
 
 pub(crate) fn verdict(outcome: &str, reason: &str, constraints: Option<Constraints>) -> Json {

@@ -35,6 +35,14 @@ pub(crate) async fn readyz(call: &Call) -> Reply {
     }
 }
 
+/// What is counted, by whoever counts.
+pub(crate) fn metrics(call: &Call) -> Result<Reply, Problem> {
+    match &call.api.settings.metrics {
+        Some(metrics) => Ok(Reply::bytes(StatusCode::OK, PROMETHEUS, metrics())),
+        None => Err(Problem::new(Kind::NotFound, "nothing is counted here")),
+    }
+}
+
 pub(crate) fn login(call: &Call) -> Result<Reply, Problem> {
     let code = call.parameters.query("code").unwrap_or_default();
     let cookie = call.api.doorkeeper.enter(code, call.peer.address.ip())?;
@@ -80,3 +88,5 @@ pub(crate) fn me(call: &Call) -> Reply {
     }
     Reply::ok(&Json::object(members))
 }
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use countersign_canon::{Json, Object};
 use countersign_engine::{ApprovalId, Intervened, Intervention, Passed};
-use countersign_event::Scope;
+use countersign_event::{Scope, TraceParent};
 use countersign_policy::Point;
 
 use crate::api::Api;
@@ -26,17 +26,23 @@ struct Wish {
 
 pub(crate) async fn ask(call: Call) -> Result<Reply, Problem> {
     let wish = wish(call.object()?, &call.caller)?;
+    let trace = call.trace();
     let (api, caller) = (Arc::clone(&call.api), call.caller);
     let worker = Arc::clone(&api);
     api.workers
-        .run(move || worker.intervene(wish, &caller))
+        .run(move || worker.intervene(wish, &caller, trace))
         .await?
 }
 
 impl Api {
-    fn intervene(&self, wish: Wish, caller: &Caller) -> Result<Reply, Problem> {
+    fn intervene(
+        &self,
+        wish: Wish,
+        caller: &Caller,
+        trace: Option<TraceParent>,
+    ) -> Result<Reply, Problem> {
         self.claim(caller, &wish.scope)?;
-        let origin = origin(caller, &self.engine)?;
+        let origin = origin(caller, trace, &self.engine)?;
         let intervention = Intervention {
             scope: &wish.scope,
             point: wish.point,

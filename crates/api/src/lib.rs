@@ -53,7 +53,7 @@ mod work;
 pub use api::{Api, Settings};
 pub use caller::Caller;
 pub use live::Wake;
-pub use observe::{Answered, Observed, Observer};
+pub use observe::{Answered, Metrics, Observed, Observer};
 pub use oidc::{Oidc, OidcError, OidcSettings};
 pub use openapi::openapi;
 pub use policies::PolicyBook;

@@ -47,6 +47,8 @@ impl Wake {
 pub(crate) struct Live {
     wake: Wake,
     news: broadcast::Sender<Arc<Moment>>,
+    /// The last event before the door was opened.
+    before: Option<u64>,
     /// Listeners end when this does.
     pub(crate) closing: watch::Sender<bool>,
 }
@@ -74,9 +76,10 @@ struct Listener {
 struct Gone;
 
 impl Live {
-    pub(crate) fn new(wake: Wake) -> Self {
+    pub(crate) fn new(wake: Wake, before: Option<u64>) -> Self {
         Self {
             wake,
+            before,
             news: broadcast::Sender::new(NEWS),
             closing: watch::Sender::new(false),
         }
@@ -85,11 +88,14 @@ impl Live {
 
 /// Tells listeners what is new, as long as the door is open.
 pub(crate) async fn tell(api: Arc<Api>) {
-    let mut at: Option<u64> = None;
+    let mut at = api.live.before;
+    let mut is_behind = false;
     loop {
-        // Other processes write too, and nobody wakes us for them.
-        let woken = api.live.wake.0.notified();
-        let _ = timeout(LOOK, woken).await;
+        if !is_behind {
+            // Other processes write too, and nobody wakes us for them.
+            let woken = api.live.wake.0.notified();
+            let _ = timeout(LOOK, woken).await;
+        }
         let is_heard = api.live.news.receiver_count() > 0 || api.settings.observer.is_some();
         let engine = Arc::clone(&api.engine);
         let read = move || match (at, is_heard) {
@@ -105,6 +111,7 @@ pub(crate) async fn tell(api: Arc<Api>) {
             tokio::time::sleep(LOOK).await;
             continue;
         };
+        is_behind = events.len() >= PAGE;
         for event in events {
             if let Some(observer) = &api.settings.observer {
                 observer(&Observed::Event(&event));

@@ -38,3 +38,6 @@ pub struct Answered<'a> {
 
 /// Is told of everything, on the thread that does it: it must be quick and must not block.
 pub type Observer = Arc<dyn Fn(&Observed<'_>) + Send + Sync>;
+
+/// Tells what was counted, in the text format of Prometheus.
+pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;

@@ -39,6 +39,8 @@ pub enum Permission {
     ReadPolicy,
     /// Put other policies in force.
     ChangePolicy,
+    /// Read the numbers that Prometheus collects.
+    ReadMetrics,
     /// See who has tokens, make them and take them back.
     ManageTokens,
 }
@@ -86,6 +88,7 @@ impl Role {
                     | P::ReadLog
                     | P::ReadApprovals
                     | P::ReadPolicy
+                    | P::ReadMetrics
             ),
             Self::Operator => true,
         }
@@ -99,7 +102,7 @@ impl Role {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Knock,
         Self::Enter,
         Self::Look,
@@ -110,6 +113,7 @@ impl Permission {
         Self::Decide,
         Self::ReadPolicy,
         Self::ChangePolicy,
+        Self::ReadMetrics,
         Self::ManageTokens,
     ];
 
@@ -131,6 +135,7 @@ impl Permission {
             Self::Decide => "decide",
             Self::ReadPolicy => "read-policy",
             Self::ChangePolicy => "change-policy",
+            Self::ReadMetrics => "read-metrics",
             Self::ManageTokens => "manage-tokens",
         }
     }

@@ -85,6 +85,7 @@ impl Verb {
 pub(crate) enum Endpoint {
     Healthz,
     Readyz,
+    Metrics,
     Login,
     Me,
     AppendEvent,
@@ -186,6 +187,16 @@ pub const ROUTES: &[Route] = &[
         "Can events be recorded?",
         STATUS,
     ),
+    Route {
+        answer: (200, None),
+        ..get(
+            "/metrics",
+            Permission::ReadMetrics,
+            Endpoint::Metrics,
+            "Counters and latencies, in the text format of Prometheus",
+            STATUS,
+        )
+    },
     Route {
         query: &[parameter("code", "The code that works once")],
         answer: (303, None),

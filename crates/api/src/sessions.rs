@@ -7,7 +7,7 @@ use countersign_canon::{Json, Limits, Numbers};
 use countersign_engine::Engine;
 use countersign_event::Scope;
 use countersign_session::Snapshot;
-use countersign_store::{Cursor, Filter, SessionSummary};
+use countersign_store::{Cursor, Filter, SessionFilter, SessionSummary};
 use countersign_verify::{Expectation, Report, Selection, verify_stream};
 
 use crate::Role;
@@ -20,40 +20,25 @@ pub(crate) async fn list(call: &Call) -> Result<Reply, Problem> {
         (None, None) => None,
         (named, _) => Some(call.caller.tenant(named)?),
     };
-    let limit = call.parameters.limit()?;
-    let skip = match call.parameters.query("cursor") {
-        None => 0,
-        Some(text) => text
-            .parse::<usize>()
-            .map_err(|_| Problem::new(Kind::Cursor, "use the `next` of the page before"))?,
+    let is_agent = call.caller.role == Role::Agent;
+    let filter = SessionFilter {
+        tenant,
+        session: call.caller.session.clone(),
+        owner: is_agent.then(|| call.caller.id.clone()),
     };
+    let limit = call.parameters.limit()?;
+    let cursor = call.parameters.query("cursor");
+    let cursor = cursor.map(str::parse).transpose()?;
     let engine = Arc::clone(&call.api.engine);
-    let read = move || engine.store().reader().sessions(tenant.as_ref());
-    let mut sessions = call.api.workers.run(read).await??;
-    if call.caller.role == Role::Agent {
-        let (engine, caller) = (Arc::clone(&call.api.engine), call.caller.clone());
-        let own = move || {
-            let reader = engine.store().reader();
-            let mut own = Vec::new();
-            for session in sessions {
-                let is_meant = caller
-                    .session
-                    .as_ref()
-                    .is_none_or(|id| *id == session.scope.session);
-                if is_meant && reader.session_owner(&session.scope)?.as_ref() == Some(&caller.id) {
-                    own.push(session);
-                }
-            }
-            Ok::<_, countersign_store::Error>(own)
-        };
-        sessions = call.api.workers.run(own).await??;
-    }
-    let more = sessions.len() > skip.saturating_add(limit);
-    let page = sessions.iter().skip(skip).take(limit).map(json).collect();
-    let next = more.then(|| (skip + limit).to_string());
+    let read = move || {
+        let reader = engine.store().reader();
+        reader.session_page(&filter, cursor.as_ref(), limit)
+    };
+    let page = call.api.workers.run(read).await??;
+    let sessions = page.sessions.iter().map(json).collect();
     Ok(Reply::ok(&Json::object([
-        ("sessions", Json::Array(page)),
-        ("next", Json::from(next)),
+        ("sessions", Json::Array(sessions)),
+        ("next", Json::from(page.next.map(|next| next.to_string()))),
     ]))
     .tagged(call.if_none_match()))
 }

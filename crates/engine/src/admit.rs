@@ -103,7 +103,10 @@ impl Engine {
             // Something has happened since, and others may say something else about it.
             _ => Hearing::default(),
         };
-        let (mut decided, way) = match self.judge(proposal, &hot, now, &policies, hearing) {
+        let since = self.meter.began();
+        let judged = self.judge(proposal, &hot, now, &policies, hearing);
+        self.meter.decided(since);
+        let (mut decided, way) = match judged {
             Ok(judged) => judged,
             Err(fault) => {
                 guard.hot = Some(hot);
@@ -130,10 +133,12 @@ impl Engine {
             let payload = began(&proposal.call_id, digest, now);
             batch.push(EventType::ToolCallExecuted, payload, None)?;
         }
+        let since = self.meter.began();
         let (hot, pending) = batch.send(self.store())?;
         guard.hot = Some(hot);
         drop(guard);
-        match durable(pending).inspect_err(|_| lock(&place).hot = None) {
+        let written = durable(pending).inspect(|_| self.meter.appended(since));
+        match written.inspect_err(|_| lock(&place).hot = None) {
             // Others were faster, or it was taken back a moment ago: now people are asked.
             Err(Fault::Store(error)) if leased && is_lease_over(&error) => {
                 let asked = self.ask_instead(proposal, decided, &policies)?;

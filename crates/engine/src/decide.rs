@@ -261,6 +261,7 @@ fn proposed_event(proposal: &Proposal<'_>) -> Payload {
         agent_id: Some(proposal.origin.agent_name.clone()),
         definition_digest: proposal.definition.map(|digest| digest.to_string()),
         sanitizer_key: proposal.sanitizer_key.clone(),
+        traceparent: proposal.origin.trace.map(|trace| trace.to_string()),
         args: Some(proposal.args.clone()),
         ..ToolCallProposed::default()
     })

@@ -13,11 +13,12 @@ use crate::admission::Grounds;
 use crate::approval::{ApprovalStep, Recent};
 use crate::hot::{Hot, Place, Sessions, lock};
 use crate::instance::Instance;
+use crate::meter::Metered;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
 use crate::{
-    ApprovalTimes, Approvers, Clock, Outcome, Permit, PolicyFiles, PolicyFilesError, Refusal,
-    Running, Settled, Standing,
+    ApprovalTimes, Approvers, Clock, Meter, Outcome, Permit, PolicyFiles, PolicyFilesError,
+    Refusal, Running, Settled, Standing,
 };
 
 /// Decides actions, and records every one of them.
@@ -34,6 +35,7 @@ pub struct Engine {
     instance: OnceLock<Instance>,
     /// The policies that are known to be kept.
     pub(crate) kept: Mutex<Option<Digest>>,
+    pub(crate) meter: Metered,
 }
 
 impl Engine {
@@ -50,7 +52,15 @@ impl Engine {
             latest: Mutex::new(None),
             instance: OnceLock::new(),
             kept: Mutex::new(None),
+            meter: Metered::default(),
         }
+    }
+
+    /// The same engine, telling this one how long things take.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Arc<dyn Meter>) -> Self {
+        self.meter = Metered::new(meter);
+        self
     }
 
     /// The same engine, giving people this much time. Refuses to forget what could still be used.
@@ -251,10 +261,13 @@ impl Engine {
         for (event_type, payload, change) in events {
             batch.push(event_type, payload, change)?;
         }
+        let began = self.meter.began();
         let (hot, pending) = batch.send(&self.store)?;
         guard.hot = Some(hot);
         drop(guard);
-        durable(pending).inspect_err(|_| lock(place).hot = None)
+        durable(pending)
+            .inspect(|_| self.meter.appended(began))
+            .inspect_err(|_| lock(place).hot = None)
     }
 
     /// The time that approvals are judged by: it never goes back.

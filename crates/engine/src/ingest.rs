@@ -1,6 +1,7 @@
 //! Events that callers bring, and the state of sessions: what a door needs beside decisions.
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use countersign_event::payload::Payload;
 use countersign_event::{EventType, Head, OrderError, Scope};
@@ -8,6 +9,7 @@ use countersign_session::Snapshot;
 use countersign_store::{Conflict, Pending, Recorded};
 
 use crate::hot::{Hot, Place, lock};
+use crate::meter::Metered;
 use crate::record::Batch;
 use crate::refusal::Fault;
 use crate::{Engine, Refusal};
@@ -17,6 +19,8 @@ use crate::{Engine, Refusal};
 pub struct Ingest {
     pending: Vec<Pending>,
     place: Arc<Mutex<Place>>,
+    meter: Metered,
+    began: Option<Instant>,
 }
 
 impl Engine {
@@ -69,10 +73,16 @@ impl Engine {
         }
         let mut batch = Batch::new(scope, now, hot);
         batch.push(event_type, payload, None)?;
+        let began = self.meter.began();
         let (hot, pending) = batch.send(self.store())?;
         guard.hot = Some(hot);
         drop(guard);
-        Ok(Ingest { pending, place })
+        Ok(Ingest {
+            pending,
+            place,
+            meter: self.meter.clone(),
+            began,
+        })
     }
 
     /// The state of a session, if its head is the one that the caller knows. What is in memory may be
@@ -116,6 +126,7 @@ impl Ingest {
                 }
             }
         }
+        self.meter.appended(self.began);
         last.ok_or_else(|| Fault::History("nothing was recorded".to_owned()).into())
     }
 }

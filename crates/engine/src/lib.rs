@@ -47,6 +47,7 @@ mod instance;
 mod intervene;
 mod lease;
 mod links;
+mod meter;
 mod origin;
 mod owed;
 mod record;
@@ -68,6 +69,7 @@ pub use files::{Belongings, BesideFile, PolicyFiles, PolicyFilesError, Reach, St
 pub use ingest::Ingest;
 pub use intervene::{Intervened, Intervention, Passed};
 pub use lease::{LeaseMatch, NotGranted, StandingLease};
+pub use meter::Meter;
 pub use origin::Origin;
 pub use refusal::Refusal;
 pub use review::{Delivery, Settled};

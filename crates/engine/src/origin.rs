@@ -5,6 +5,7 @@ use std::path::Path;
 use countersign_approval::{
     Agent, FolderIdentity, Human, Lineage, PrincipalError, WorkItemId, Workspace,
 };
+use countersign_event::TraceParent;
 
 /// Where an action comes from. What is approved is bound to all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Origin {
     /// What the agent says about the action. People see it apart from the plan; nobody checks it, and
     /// nothing is bound to it.
     pub agent_says: Option<String>,
+    /// The trace that the action is a part of. It is recorded; nothing is bound to it.
+    pub trace: Option<TraceParent>,
 }
 
 impl Origin {
@@ -38,6 +41,7 @@ impl Origin {
             workspace: workspace(folder),
             toolset_mode: "require_approval".to_owned(),
             agent_says: None,
+            trace: None,
         })
     }
 }

@@ -18,6 +18,7 @@ pub mod payload;
 #[cfg(test)]
 #[path = "../tests/suite/random.rs"]
 mod random;
+mod trace;
 
 pub use body::{Body, Refs, Seal};
 pub use chain::{Head, LinkError};
@@ -27,3 +28,4 @@ pub use id::{IdError, Scope, SessionId, TenantId};
 pub use line::{Line, LineError, SealText};
 pub use order::{Order, OrderError};
 pub use payload::{EventType, Payload, PayloadError, UnknownEventType};
+pub use trace::{TraceError, TraceParent};

@@ -43,6 +43,15 @@ macro_rules! payloads {
                 }
             }
 
+            /// The declared members of a payload of this type that are stored in clear.
+            pub fn public_members(self) -> impl Iterator<Item = &'static str> {
+                let members: &[(&str, &str)] = match self {
+                    $( Self::$name => &[ $( (stringify!($visibility), stringify!($member)), )* ], )*
+                };
+                let public = members.iter().filter(|(visibility, _)| *visibility == "public");
+                public.map(|(_, member)| *member)
+            }
+
             /// The keys that a stored payload of this type may have, written as `"key":`, in
             /// canonical order. There may be others.
             pub(crate) const fn stored_keys(self) -> &'static [&'static str] {
@@ -128,6 +137,7 @@ payloads! {
         public provider: String,
         public agent_id: String,
         public prompt_tokens: u64,
+        public traceparent: String,
         sealed prompt: Json,
     }
     /// The model answered.
@@ -150,6 +160,7 @@ payloads! {
         public parent_call_id: String,
         public definition_digest: String,
         public sanitizer_key: String,
+        public traceparent: String,
         sealed args: Json,
     }
     /// The call may run.

@@ -6,6 +6,7 @@
 mod hold;
 mod read;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -390,13 +391,14 @@ impl Gate {
             return self.redeem(call, approval);
         }
         let encode = |args: &Json| rewritten(&call.frame, args).unwrap_or_default();
+        let origin = self.origin(&call);
         let start = self.engine.start(Proposal {
             scope: &self.scope,
             call_id: call.id.as_str().to_owned(),
             tool_name: call.tool.clone(),
             server: Some(self.server.clone()),
             definition: call.definition,
-            origin: &self.origin,
+            origin: &origin,
             preconditions: Vec::new(),
             args: call.args.clone(),
             sanitizer_key: None,
@@ -414,6 +416,22 @@ impl Gate {
                 None => Done::Refused(call.id, hold::refused(&held)),
             },
             Start::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// Where a call comes from, with the trace that its client says it is a part of.
+    fn origin(&self, call: &Call) -> Cow<'_, Origin> {
+        let Kind::Request { params, .. } = call.frame.kind() else {
+            return Cow::Borrowed(&self.origin);
+        };
+        let trace = call.frame.member(params.meta, "traceparent");
+        let trace = call.frame.text(trace).and_then(|text| text.parse().ok());
+        match trace {
+            None => Cow::Borrowed(&self.origin),
+            trace => Cow::Owned(Origin {
+                trace,
+                ..self.origin.clone()
+            }),
         }
     }
 

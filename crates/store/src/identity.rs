@@ -79,7 +79,7 @@ impl Reader {
 }
 
 /// A log that no newer program has written yet has no such tables.
-fn has_tables(db: &Connection) -> Result<bool, Error> {
+pub(crate) fn has_tables(db: &Connection) -> Result<bool, Error> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('tokens', 'session_owners')
                AND type = 'table'";
     let count: i64 = db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;

@@ -43,6 +43,6 @@ pub use keys::Rotation;
 pub use lease::{Grant, LeaseRow};
 pub use life::{Observer, Step};
 pub use reader::{Filter, Page, PageError, Reader, Stored};
-pub use session::{Erasure, SessionSummary};
+pub use session::{Erasure, SessionFilter, SessionPage, SessionSummary};
 pub use store::{At, Draft, Options, Pending, Store};
 pub use writer::Recorded;

@@ -1,11 +1,11 @@
 //! Listing sessions, and erasing their content.
 
 use countersign_canon::Hash;
-use countersign_event::{Line, Order, Scope, TenantId};
-use rusqlite::{Connection, TransactionBehavior};
+use countersign_event::{Line, Order, Scope, SessionId, TenantId};
+use rusqlite::{Connection, Row, ToSql, TransactionBehavior};
 use std::time::Duration;
 
-use crate::{Error, Filter, Reader, schema};
+use crate::{Cursor, Error, Filter, PageError, Reader, identity, schema};
 
 /// One session, in a few numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,26 @@ pub struct SessionSummary {
     pub erased_unix_ms: Option<u64>,
 }
 
+/// Which sessions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Only those of this tenant.
+    pub tenant: Option<TenantId>,
+    /// Only this one.
+    pub session: Option<SessionId>,
+    /// Only those that this one has begun over the API.
+    pub owner: Option<String>,
+}
+
+/// Some sessions, and where to go on.
+#[derive(Debug, Clone)]
+pub struct SessionPage {
+    /// The sessions, in the order in which they began.
+    pub sessions: Vec<SessionSummary>,
+    /// Where the next page starts; `None` when there is nothing more now.
+    pub next: Option<Cursor>,
+}
+
 /// What an erasure did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Erasure {
@@ -36,6 +56,44 @@ pub struct Erasure {
 }
 
 impl Reader {
+    /// One page of sessions after a cursor. What stands before it is not read.
+    pub fn session_page(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<SessionPage, PageError> {
+        let tag = Hash::of(format!("sessions {filter:?}").as_bytes());
+        let after = after.map_or(Ok(0), |cursor| cursor.last_id(&tag))?;
+        let limit = limit.max(1);
+        let tenant = filter.tenant.as_ref().map(TenantId::as_str);
+        let session = filter.session.as_ref().map(SessionId::as_str);
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let wanted = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+        let (mut sessions, more) = self.with(|db| {
+            let mut found = Vec::new();
+            match &filter.owner {
+                Some(_) if !identity::has_tables(db)? => {}
+                Some(owner) => {
+                    let values: [&dyn ToSql; 5] = [&tenant, &session, &after, &wanted, owner];
+                    collect(db, OWN_PAGE, &values, &mut found)?;
+                }
+                None => {
+                    let values: [&dyn ToSql; 4] = [&tenant, &session, &after, &wanted];
+                    collect(db, PAGE, &values, &mut found)?;
+                }
+            }
+            let more = found.len() > limit;
+            found.truncate(limit);
+            Ok::<_, Error>((found, more))
+        })?;
+        let last = sessions.last().map(|(id, _)| *id).filter(|_| more);
+        Ok(SessionPage {
+            sessions: sessions.drain(..).map(|(_, session)| session).collect(),
+            next: last.map(|last| Cursor::new(last, &tag)),
+        })
+    }
+
     /// Every session, in the order in which they began.
     pub fn sessions(&self, tenant: Option<&TenantId>) -> Result<Vec<SessionSummary>, Error> {
         self.summaries(tenant.map(TenantId::as_str), None)
@@ -57,21 +115,7 @@ impl Reader {
             let mut rows = statement.query((tenant, session))?;
             let mut sessions = Vec::new();
             while let Some(row) = rows.next()? {
-                let first = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
-                let last = row.get_ref(4)?.as_bytes().map_err(rusqlite::Error::from)?;
-                let (first, last) = (Line::read(first)?, Line::read(last)?);
-                sessions.push(SessionSummary {
-                    scope: Scope::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?)
-                        .map_err(|error| Error::damaged(0, error))?,
-                    events: last.seq + 1,
-                    head: last.hash,
-                    first_unix_ms: first.ts_unix_ms,
-                    last_unix_ms: last.ts_unix_ms,
-                    terminated: ends(&last),
-                    erased_unix_ms: row
-                        .get::<_, Option<i64>>(2)?
-                        .and_then(|ms| ms.try_into().ok()),
-                });
+                sessions.push(summary(row)?);
             }
             Ok(sessions)
         })
@@ -116,6 +160,40 @@ pub(crate) fn erase(
     })
 }
 
+/// The rows of a page, each with its place.
+fn collect(
+    db: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    found: &mut Vec<(u64, SessionSummary)>,
+) -> Result<(), Error> {
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        let id = u64::try_from(row.get::<_, i64>(5)?).unwrap_or_default();
+        found.push((id, summary(row)?));
+    }
+    Ok(())
+}
+
+fn summary(row: &Row<'_>) -> Result<SessionSummary, Error> {
+    let first = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
+    let last = row.get_ref(4)?.as_bytes().map_err(rusqlite::Error::from)?;
+    let (first, last) = (Line::read(first)?, Line::read(last)?);
+    Ok(SessionSummary {
+        scope: Scope::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?)
+            .map_err(|error| Error::damaged(0, error))?,
+        events: last.seq + 1,
+        head: last.hash,
+        first_unix_ms: first.ts_unix_ms,
+        last_unix_ms: last.ts_unix_ms,
+        terminated: ends(&last),
+        erased_unix_ms: row
+            .get::<_, Option<i64>>(2)?
+            .and_then(|ms| ms.try_into().ok()),
+    })
+}
+
 fn ends(last: &Line<'_>) -> bool {
     let mut order = Order::default();
     order.admit(last.event_type, &last.refs).is_ok() && order.is_terminated()
@@ -124,9 +202,32 @@ fn ends(last: &Line<'_>) -> bool {
 /// How long an erasure waits for readers; nothing can be appended meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-const SUMMARY: &str = "
-    SELECT s.tenant_id, s.session_id, k.erased_unix_ms,
-        (SELECT line FROM events WHERE session = s.id ORDER BY seq LIMIT 1),
-        (SELECT line FROM events WHERE session = s.id ORDER BY seq DESC LIMIT 1)
-    FROM sessions s LEFT JOIN session_keys k ON k.session = s.id
-    WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) ORDER BY s.id";
+/// What a summary is made of, of the sessions that the rest says.
+macro_rules! summary {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.tenant_id, s.session_id, k.erased_unix_ms,
+                (SELECT line FROM events WHERE session = s.id ORDER BY seq LIMIT 1),
+                (SELECT line FROM events WHERE session = s.id ORDER BY seq DESC LIMIT 1), s.id
+            FROM sessions s LEFT JOIN session_keys k ON k.session = s.id ",
+            $rest
+        )
+    };
+}
+
+const SUMMARY: &str = summary!(
+    "WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) ORDER BY s.id"
+);
+
+const PAGE: &str = summary!(
+    "WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) AND s.id > ?3
+     ORDER BY s.id LIMIT ?4"
+);
+
+/// Of those that one has begun only.
+const OWN_PAGE: &str = summary!(
+    "JOIN session_owners o ON o.tenant_id = s.tenant_id AND o.session_id = s.session_id
+     WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) AND s.id > ?3
+         AND o.owner = ?5
+     ORDER BY s.id LIMIT ?4"
+);

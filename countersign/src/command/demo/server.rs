@@ -19,6 +19,8 @@ use crate::output;
 pub(crate) struct DemoServer {
     /// Where it writes down what it did
     effects: PathBuf,
+    /// Another tool that it offers
+    tool: Option<String>,
 }
 
 impl DemoServer {
@@ -30,7 +32,7 @@ impl DemoServer {
             };
             let result = match method.as_str() {
                 Some("initialize") => greeting(),
-                Some("tools/list") => tools(),
+                Some("tools/list") => tools(self.tool.as_deref()),
                 Some("tools/call") => call(message.get("params"), &self.effects)?,
                 _ => Json::object::<&str>([]),
             };
@@ -46,19 +48,19 @@ impl DemoServer {
 
 /// The definition of each tool, as the server lists it.
 pub(super) fn definitions() -> Vec<Json> {
-    TOOLS
-        .iter()
-        .map(|(name, description)| {
-            Json::object([
-                ("name", Json::from(*name)),
-                ("description", Json::from(*description)),
-                (
-                    "inputSchema",
-                    Json::object([("type", Json::from("object"))]),
-                ),
-            ])
-        })
+    let tools = TOOLS.iter();
+    tools
+        .map(|(name, description)| definition(name, description))
         .collect()
+}
+
+fn definition(name: &str, description: &str) -> Json {
+    let schema = Json::object([("type", Json::from("object"))]);
+    Json::object([
+        ("name", Json::from(name)),
+        ("description", Json::from(description)),
+        ("inputSchema", schema),
+    ])
 }
 
 fn greeting() -> Json {
@@ -75,8 +77,10 @@ fn greeting() -> Json {
     ])
 }
 
-fn tools() -> Json {
-    Json::object([("tools", Json::Array(definitions()))])
+fn tools(another: Option<&str>) -> Json {
+    let mut tools = definitions();
+    tools.extend(another.map(|name| definition(name, "Does what it is told")));
+    Json::object([("tools", Json::Array(tools))])
 }
 
 fn call(params: Option<&Json>, effects: &Path) -> Result<Json, Failure> {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use crate::command::serve::Plan;
 use crate::errors::{Code, Failure};
 
+pub(super) mod mcp;
+
 /// Opens the HTTP door with the configured policies, and a data folder of its own.
 pub(super) fn http(plan: &Plan) -> Result<String, Failure> {
     let folder = Scratch::new()?;
@@ -55,35 +57,42 @@ fn ask(
     Ok(answer)
 }
 
+/// This program as a door with the configured policies, and a data folder of its own.
+fn door(plan: &Plan, folder: &Path, arguments: &[&str]) -> Result<Command, Failure> {
+    let mut command = Command::new(program()?);
+    // The environment would bring the configuration back in.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"COUNTERSIGN_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).arg("--data").arg(folder);
+    let files = plan.files();
+    if let Some(manifest) = files.manifest {
+        command.arg("--manifest").arg(manifest);
+    }
+    for (flag, paths) in [("--policy", files.enforced), ("--shadow", files.shadow)] {
+        for path in paths {
+            command.arg(flag).arg(path);
+        }
+    }
+    command.stdout(Stdio::piped());
+    Ok(command)
+}
+
+fn program() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe();
+    program.map_err(|error| Failure::new(Code::NoDaemon, error.to_string()))
+}
+
 /// A daemon that ends with us.
 struct Daemon(Child);
 
 impl Daemon {
     fn start(plan: &Plan, folder: &Path) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::new(Code::NoDaemon, error.to_string());
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        // The environment would bring the configuration back in.
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"COUNTERSIGN_") {
-                command.env_remove(name);
-            }
-        }
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(folder);
-        let files = plan.files();
-        if let Some(manifest) = files.manifest {
-            command.arg("--manifest").arg(manifest);
-        }
-        for (flag, paths) in [("--policy", files.enforced), ("--shadow", files.shadow)] {
-            for path in paths {
-                command.arg(flag).arg(path);
-            }
-        }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = door(plan, folder, &["serve", "--listen", "127.0.0.1:0"])?;
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
         command.spawn().map(Self).map_err(failed)
     }
 

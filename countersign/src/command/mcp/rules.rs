@@ -13,6 +13,7 @@ use countersign_policy::manifest::Tool;
 use countersign_policy::{Point, Policies};
 use countersign_store::Folder;
 
+use super::follow::Follower;
 use crate::cli::{DataFolder, Tenant};
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
@@ -59,6 +60,9 @@ pub(super) struct Rules {
     /// The largest frame, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = FrameLimits::default().max_bytes)]
     pub(super) max_frame: usize,
+    /// Write spans of what is recorded into this file (OpenTelemetry, one a line)
+    #[arg(long, value_name = "FILE")]
+    telemetry: Option<PathBuf>,
 }
 
 /// What a server of a configuration has in the place of what holds for all.
@@ -141,6 +145,13 @@ impl Rules {
         }
         let engine = Engine::new(self.data.store()?, policies, SystemClock);
         Ok(Arc::new(engine))
+    }
+
+    /// Tells what this process records, if somebody wants to know.
+    pub(super) fn follower(&self, engine: &Arc<Engine>) -> Result<Option<Follower>, Failure> {
+        let file = self.telemetry.as_deref();
+        file.map(|file| Follower::start(Arc::clone(engine), file))
+            .transpose()
     }
 
     /// A session that nobody has used.

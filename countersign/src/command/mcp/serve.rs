@@ -19,6 +19,7 @@ use countersign_mcp::{Gate, Session};
 use countersign_store::Folder;
 
 use super::config::{self, Config, is_name};
+use super::follow::Follower;
 use super::guard;
 use super::host::Wrapper;
 use super::reload::{Hangups, Journal, Watch};
@@ -94,6 +95,7 @@ impl Serve {
         let mut watched: Vec<(Watch, Arc<Engine>)> = Vec::new();
         let mut shared: Option<Arc<Engine>> = None;
         let mut says_what_holds = false;
+        let mut follower: Option<Arc<Follower>> = None;
         for place in places {
             if served.iter().any(|one| one.path == place.path) {
                 let path = place.path;
@@ -112,6 +114,9 @@ impl Serve {
                 }
             };
             shared = has_manifest.then(|| Arc::clone(&engine));
+            if follower.is_none() {
+                follower = self.rules.follower(&engine)?.map(Arc::new);
+            }
             says_what_holds |= !has_manifest;
             served.push(Served {
                 path: place.path,
@@ -123,6 +128,7 @@ impl Serve {
                     folder: folder.clone(),
                     rules: place.rules,
                     keeping: Arc::default(),
+                    follower: follower.clone(),
                 }),
             });
         }
@@ -151,6 +157,7 @@ impl Serve {
         })
         .map_err(|error| Failure::new(Code::Listen, format!("`{listen}`: {error}")))?;
         journal.end();
+        drop(follower);
         Ok(Exit::Done)
     }
 
@@ -245,6 +252,7 @@ struct Desk {
     rules: Rules,
     /// Held while the book is written: sessions learn at the same time.
     keeping: Arc<Mutex<()>>,
+    follower: Option<Arc<Follower>>,
 }
 
 impl Reception for Desk {
@@ -268,6 +276,9 @@ impl Desk {
             pin(&mut book, &self.engine.policies());
         }
         let (scope, server) = (self.rules.scope()?, self.server.as_str());
+        if let Some(follower) = &self.follower {
+            follower.follow(&scope);
+        }
         let gate = Gate::new(Arc::clone(&self.engine), scope, server, origin()?);
         about.push(("server", Json::from(server)));
         about.push(("version", Json::from(env!("CARGO_PKG_VERSION"))));

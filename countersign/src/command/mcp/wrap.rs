@@ -65,6 +65,10 @@ impl Wrap {
         if !self.rules.has_manifest() {
             say_what_holds(&scope, folder.path());
         }
+        let follower = self.rules.follower(&engine)?;
+        if let Some(follower) = &follower {
+            follower.follow(&scope);
+        }
         let journal = Journal::of_session(engine.clone(), scope.clone());
         let gate = Gate::new(engine.clone(), scope, server.as_str(), origin()?);
         let about = self.about(&server);
@@ -84,6 +88,8 @@ impl Wrap {
             host: Box::new(Wrapper::new(books, observed)),
         };
         let ending = door.run(std::io::stdin(), std::io::stdout());
+        // Everything is told before this process ends as the server did.
+        drop(follower);
         let ending = ending.map_err(|error| {
             let shown = program.to_string_lossy();
             Failure::new(Code::Server, format!("`{shown}` cannot be run: {error}"))

@@ -10,6 +10,7 @@
 mod actions;
 mod compatible;
 mod description;
+mod ends;
 mod hostile;
 mod live;
 mod load;

@@ -81,6 +81,7 @@ impl Engine {
             toolset_mode: scope.toolset_mode.clone(),
             // What the agent said was about another plan.
             agent_says: None,
+            trace: None,
         };
         let subjects = old.envelope.plan().preconditions().iter();
         let proposal = Proposal {
