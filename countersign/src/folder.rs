@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 use crate::input::unreadable;
 
 /// What is in a folder and below it, by path from the folder, in byte order.
@@ -97,6 +97,32 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
             // Nobody will look for half a file.
             let _ = fs::remove_file(&temporary);
         })
+}
+
+/// A folder that is gone when we are.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new folder among the temporary files, for this purpose.
+    pub(crate) fn new(purpose: &str) -> Result<Self, Failure> {
+        let failed = |error: &dyn ToString| Failure::new(Code::Folder, error.to_string());
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| failed(&error))?;
+        let random = base16ct::lower::encode_string(&random);
+        let path = std::env::temp_dir().join(format!("countersign-{purpose}-{random}"));
+        fs::create_dir(&path).map_err(|error| failed(&error))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 const FETCHED: [&str; 4] = ["__pycache__", "node_modules", "target", "vendor"];

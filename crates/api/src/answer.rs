@@ -4,7 +4,9 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::Endpoint;
-use crate::{actions, approvals, decide, docs, events, health, live, policies, sessions, tokens};
+use crate::{
+    actions, approvals, decide, docs, events, health, live, policies, replays, sessions, tokens,
+};
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
     match call.route.endpoint {
@@ -18,6 +20,8 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ShowSession => sessions::show(&call).await,
         Endpoint::ShowSnapshot => sessions::snapshot(&call).await,
         Endpoint::VerifySession => sessions::verify(&call).await,
+        Endpoint::StartReplay => replays::start(call).await,
+        Endpoint::ShowReplay => replays::show(&call).await,
         Endpoint::Decide => decide::decide(call).await,
         Endpoint::Listen => live::listen(call).await,
         Endpoint::ProposeAction => actions::propose(call).await,
@@ -36,6 +40,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ValidatePolicies => policies::validate(&call).await,
         Endpoint::ActivatePolicies => policies::activate(&call).await,
         Endpoint::ShadowPolicies => policies::shadow(&call).await,
+        Endpoint::PromotePolicies => policies::promote(&call).await,
         Endpoint::RollBackPolicies => policies::roll_back(&call).await,
         Endpoint::ListTokens => tokens::list(&call).await,
         Endpoint::CreateToken => tokens::create(&call).await,

@@ -131,9 +131,18 @@ impl Capability {
         self.bundle.sources()
     }
 
-    /// Over the rules and the manifest.
+    /// Over the rules and all of the manifest: the rules see a part of it, and the facts that they are
+    /// asked about come from the rest.
     pub fn digest(&self) -> Digest {
-        self.bundle.digest()
+        let rules = self.bundle.digest();
+        match self.manifest() {
+            None => rules,
+            Some(manifest) => Digest::of_parts(&[
+                rules.as_bytes(),
+                b"\0manifest",
+                manifest.digest().as_bytes(),
+            ]),
+        }
     }
 
     /// Who evaluates.
