@@ -9,9 +9,9 @@ use countersign_store::{Folder, Options, Reader, Store};
 
 use crate::command::evidence::Exchange;
 use crate::command::{
-    acs, action, approval, approver, backtest, canon, checkpoint, config, connect, demo, doctor,
-    evidence, explain, keys, lease, log, manifest, mcp, policy, prove, replay, serve, session,
-    token, tools, verify,
+    acs, action, approval, approver, backtest, canon, checkpoint, config, conformance, connect,
+    demo, doctor, evidence, explain, keys, lease, log, manifest, mcp, policy, prove, replay, rerun,
+    serve, session, token, tools, verify,
 };
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -81,8 +81,13 @@ enum Command {
     Verify(verify::Verify),
     /// Take the decisions of a recorded session again, and compare
     Replay(replay::Replay),
+    /// Make the calls of a recorded session again, against a live server, and compare
+    Rerun(Box<rerun::Rerun>),
     /// Ask what other policies would have said to the recorded actions
     Backtest(backtest::Backtest),
+    /// Run conformance packs against a server, ours or another
+    #[command(subcommand)]
+    Conformance(conformance::Conformance),
     /// Sign what the log holds now, so that anybody can notice if it changes
     #[command(subcommand)]
     Checkpoint(checkpoint::Checkpoint),
@@ -152,7 +157,9 @@ impl Cli {
             Command::Session(session) => session.run(format),
             Command::Verify(verify) => verify.run(format),
             Command::Replay(replay) => replay.run(format),
+            Command::Rerun(rerun) => rerun.run(format),
             Command::Backtest(backtest) => backtest.run(format),
+            Command::Conformance(conformance) => conformance.run(format),
             Command::Checkpoint(checkpoint) => checkpoint.run(format),
             Command::Prove(prove) => prove.run(format),
             Command::Keys(keys) => keys.run(format),
@@ -261,7 +268,7 @@ Examples:
   countersign approval watch
 
 Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a human,
-  5 verification failed, 64 wrong usage, 69 daemon not reachable.";
+  5 verification failed, 64 wrong usage, 69 daemon not reachable, 130 interrupted.";
 
 #[cfg(test)]
 mod tests {

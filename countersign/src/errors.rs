@@ -124,6 +124,9 @@ codes! {
     Replay = "C0831", Unverified, "the session cannot be proved: keep the `policies` folder with the log, and run `countersign verify --data DIR`";
     Changes = "C0832", Invalid, "look at the sessions that are named, then raise --max-changes or mend the policies";
     Interrupted = "C0833", Failed, "run it again";
+    Pack = "C0834", Invalid, "a pack is YAML with `schema: countersign/conformance/v1`, or a `name` and `tests` of single questions; docs/conformance.md has both";
+    Effects = "C0835", Invalid, "nothing was called; add --allow-effects if the server may do it all again";
+    Promotion = "C0836", Failed, "`countersign policy promote --help` says what is needed; nothing has changed";
     Unauthenticated = "C0901", Failed, "make a token with `countersign token create`, and send it as `Authorization: Bearer TOKEN`";
     Forbidden = "C0902", Failed, "use a token whose role allows it; `countersign token create --help` says what each role may do";
     NoPlace = "C0903", Invalid, "`/docs` of the daemon lists what there is";

@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Usage,
     /// Nobody answers.
     Unreachable,
+    /// Somebody stopped it.
+    Interrupted,
     /// As the program ended that was run.
     Passed(u8),
 }
@@ -36,6 +38,7 @@ impl Exit {
             Self::Unverified => 5,
             Self::Usage => 64,
             Self::Unreachable => 69,
+            Self::Interrupted => 130,
             Self::Passed(code) => code,
         }
     }

@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use countersign_engine::folder::{Extent, parent, walk};
+
+use crate::errors::{Code, Failure};
 
 /// Writes a file as a whole: whoever looks sees the old text or the new one.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
@@ -21,4 +23,30 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
             // Nobody will look for half a file.
             let _ = fs::remove_file(&temporary);
         })
+}
+
+/// A folder that is gone when we are.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new folder among the temporary files, for this purpose.
+    pub(crate) fn new(purpose: &str) -> Result<Self, Failure> {
+        let failed = |error: &dyn ToString| Failure::new(Code::Folder, error.to_string());
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| failed(&error))?;
+        let random = base16ct::lower::encode_string(&random);
+        let path = std::env::temp_dir().join(format!("countersign-{purpose}-{random}"));
+        fs::create_dir(&path).map_err(|error| failed(&error))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }

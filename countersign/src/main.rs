@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod books;
+mod child;
 mod cli;
 mod clock;
 mod command;

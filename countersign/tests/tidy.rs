@@ -47,8 +47,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "api",
         &[
-            "approval", "canon", "display", "engine", "event", "policy", "session", "store",
-            "tlog", "verify", "web",
+            "approval", "canon", "display", "engine", "event", "policy", "replay", "session",
+            "store", "tlog", "verify", "web",
         ],
     ),
     (
@@ -57,6 +57,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "approval", "canon", "engine", "event", "policy", "session", "store", "vault", "verify",
         ],
     ),
+    ("conformance", &["canon", "policy"]),
     ("notify", &["canon"]),
     ("redact", &["canon"]),
     ("telemetry", &["canon", "event", "redact"]),
@@ -75,6 +76,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "approval",
             "callout",
             "canon",
+            "conformance",
             "display",
             "engine",
             "event",

@@ -2,14 +2,18 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use countersign_api::query::{About, LoggedAction, Query, QueryError};
 use countersign_canon::Json;
 use countersign_engine::PolicyFiles;
 use countersign_event::Scope;
-use countersign_replay::{Backtest as Outcome, Change, Progress, Question, Reading, backtest};
+use countersign_replay::{
+    Backtest as Outcome, Change, Progress, Question, Reading, RecordedAction, backtest,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::{DataFolder, Tenant};
@@ -41,6 +45,9 @@ pub(crate) struct Backtest {
     /// Only actions before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Only actions that fit, such as `decision:allow tool:mcp.* agent:crawler`
+    #[arg(long, value_name = "QUERY", default_value = "")]
+    filter: String,
     /// Only actions of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
@@ -79,6 +86,12 @@ impl Backtest {
         .load()?;
         let moment = |text: &Option<String>| text.as_deref().map(clock::parse_moment).transpose();
         let session = self.session.as_deref();
+        let query: Query = self
+            .filter
+            .parse()
+            .map_err(|error: QueryError| Failure::new(Code::Query, error.to_string()))?;
+        let asked = query.at(clock::now_unix_ms()?);
+        let wanted = |action: &RecordedAction<'_>| asked.fits(&about(action));
         let question = Question {
             policies: &policies,
             reading: match self.reading {
@@ -91,6 +104,7 @@ impl Backtest {
             scope: session
                 .map(|session| self.tenant.scope(session))
                 .transpose()?,
+            wanted: (!asked.is_everything()).then_some(&wanted),
         };
         let result = watched(&question, &self.data)?;
         match format {
@@ -102,6 +116,10 @@ impl Backtest {
 
     fn judge(&self, result: &Outcome) -> Result<Exit, Failure> {
         let changes = result.changes.total();
+        if result.interrupted {
+            output::stderr("countersign: interrupted; this is what was found until then");
+            return Ok(Exit::Interrupted);
+        }
         match self.max_changes {
             Some(limit) if changes > limit => Err(Failure::new(
                 Code::Changes,
@@ -117,6 +135,9 @@ fn watched(question: &Question<'_>, data: &DataFolder) -> Result<Outcome, Failur
     let reader = data.reader()?;
     let progress = Progress::default();
     let done = AtomicBool::new(false);
+    // Ctrl-C ends the search, not the telling.
+    let stop = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&progress.stop));
+    drop(stop);
     std::thread::scope(|threads| {
         if std::io::stderr().is_terminal() {
             threads.spawn(|| show(&progress, &done));
@@ -128,18 +149,35 @@ fn watched(question: &Question<'_>, data: &DataFolder) -> Result<Outcome, Failur
 }
 
 fn show(progress: &Progress, done: &AtomicBool) {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+    let bar = ProgressBar::new(0);
+    let template = "{wide_bar} {percent}% {msg} {elapsed}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     while !done.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100));
-        let sessions = progress.sessions.load(Ordering::Relaxed);
-        let actions = progress.actions.load(Ordering::Relaxed);
+        bar.set_length(read(&progress.total_events));
+        bar.set_position(read(&progress.events));
+        let (actions, sessions) = (read(&progress.actions), read(&progress.sessions));
         bar.set_message(format!("{actions} actions of {sessions} sessions"));
-        bar.tick();
     }
     bar.finish_and_clear();
+}
+
+/// What an action is about, in the words of queries.
+fn about(action: &RecordedAction<'_>) -> About {
+    About::action(&LoggedAction {
+        tenant: action.scope.tenant.as_str(),
+        session: action.scope.session.as_str(),
+        ts_unix_ms: action.ts_unix_ms,
+        tool: action.tool,
+        server: action.server,
+        call: action.call,
+        agent: action.agent,
+        outcome: action.outcome,
+        reason: action.reason,
+    })
 }
 
 fn text(result: &Outcome) -> String {
@@ -210,6 +248,8 @@ fn document(result: &Outcome, reading: Reading) -> Json {
         ("by_agent", counted(|change| change.agent.clone())),
         ("changes", result.changes.to_json()),
         ("unread", Json::Array(unread.collect())),
+        ("unread_sessions", Json::from(result.unread_sessions)),
+        ("interrupted", Json::from(result.interrupted)),
     ])
 }
 
@@ -217,6 +257,8 @@ const EXAMPLES: &str = "\
 Examples:
   countersign backtest --manifest new.yaml --since 30d
   countersign backtest --manifest agent.yaml --policy policies/ --reading feed-forward
+  countersign backtest --manifest new.yaml --filter 'decision:allow tool:mcp.* -agent:tests'
   countersign backtest --manifest new.yaml --max-changes 0 --format json
 
-Exit codes: 0 done; 3 the policies cannot be used, or more than --max-changes would change.";
+Exit codes: 0 done; 3 the policies cannot be used, or more than --max-changes would change;
+130 it was interrupted, and what was found until then is printed.";

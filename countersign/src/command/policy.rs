@@ -13,6 +13,7 @@ mod check;
 mod decide;
 mod eval;
 mod explain;
+mod promote;
 mod selection;
 mod test;
 
@@ -29,6 +30,8 @@ pub(crate) enum Policy {
     Explain(explain::Explain),
     /// Run the tests of policies
     Test(test::Test),
+    /// Let the policies in the shadow decide, at a daemon; or undo it
+    Promote(promote::Promote),
 }
 
 impl Policy {
@@ -39,6 +42,7 @@ impl Policy {
             Self::Eval(eval) => eval.run(format),
             Self::Explain(explain) => explain.run(format),
             Self::Test(test) => test.run(format),
+            Self::Promote(promote) => promote.run(format),
         }
     }
 }

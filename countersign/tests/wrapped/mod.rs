@@ -1,6 +1,9 @@
 //! A client of a server, wrapped or not.
 #![allow(dead_code, unreachable_pub, reason = "several tests share it")]
 
+#[path = "../../../tests/replayed.rs"]
+mod replayed;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -92,6 +95,13 @@ impl Place {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let wanted = format!("\"event_type\":\"{event_type}\"");
         text.lines().filter(|line| line.contains(&wanted)).count()
+    }
+}
+
+impl Drop for Place {
+    /// Every test ends so: what was recorded verifies, and comes out again.
+    fn drop(&mut self) {
+        replayed::everything(&self.path("data"));
     }
 }
 

@@ -5,8 +5,8 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::Endpoint;
 use crate::{
-    actions, approvals, decide, docs, events, health, interventions, live, log, policies, sessions,
-    tokens,
+    actions, approvals, decide, docs, events, health, interventions, live, log, policies, replays,
+    sessions, tokens,
 };
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
@@ -27,6 +27,8 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ShowTile => log::tile(&call).await,
         Endpoint::ProveInclusion => log::inclusion(&call).await,
         Endpoint::ProveConsistency => log::consistency(&call).await,
+        Endpoint::StartReplay => replays::start(call).await,
+        Endpoint::ShowReplay => replays::show(&call).await,
         Endpoint::Decide => decide::decide(call).await,
         Endpoint::Listen => live::listen(call).await,
         Endpoint::ProposeAction => actions::propose(call).await,
@@ -46,6 +48,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ValidatePolicies => policies::validate(&call).await,
         Endpoint::ActivatePolicies => policies::activate(&call).await,
         Endpoint::ShadowPolicies => policies::shadow(&call).await,
+        Endpoint::PromotePolicies => policies::promote(&call).await,
         Endpoint::RollBackPolicies => policies::roll_back(&call).await,
         Endpoint::ListTokens => tokens::list(&call).await,
         Endpoint::CreateToken => tokens::create(&call).await,

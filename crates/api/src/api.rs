@@ -18,6 +18,7 @@ use crate::observe::{Metrics, Observer};
 use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
+use crate::replays::Replays;
 use crate::work::Workers;
 use crate::{NewToken, Oidc, Role};
 
@@ -85,6 +86,7 @@ pub struct Api {
     pub(crate) live: Live,
     pub(crate) actions: Actions,
     pub(crate) keeper: Keeper,
+    pub(crate) replays: Replays,
     pub(crate) memory: Memory,
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
@@ -105,6 +107,7 @@ impl Api {
             ),
             actions: Actions::default(),
             keeper: Keeper::new(book),
+            replays: Replays::default(),
             memory: Memory::default(),
             doorkeeper: Doorkeeper::new(settings.no_auth, settings.oidc.clone()),
             workers: Workers::new(settings.threads, settings.patience),

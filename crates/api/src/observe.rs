@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use countersign_canon::{Json, Limits};
+use countersign_event::{EventType, Line};
 use countersign_store::Stored;
 
 use crate::Role;
@@ -15,6 +17,46 @@ pub enum Observed<'a> {
     Request(&'a Answered<'a>),
     /// An event was recorded, by whomever.
     Event(&'a Stored),
+}
+
+/// A policy in the shadow that would have decided otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShadowDifference {
+    /// The policy.
+    pub policy: String,
+    /// What was decided: `allow`, `warn`, `transform`, `escalate` or `deny`.
+    pub decided: String,
+    /// What the policy would have decided.
+    pub would: String,
+}
+
+impl Observed<'_> {
+    /// Which policies in the shadow would have decided otherwise. The decision in the log names what
+    /// each of them said, so whoever counts reads nothing else.
+    pub fn shadow_differences(&self) -> Vec<ShadowDifference> {
+        let Self::Event(event) = self else {
+            return Vec::new();
+        };
+        let Ok(line) = Line::read(&event.line) else {
+            return Vec::new();
+        };
+        if line.event_type != EventType::PolicyDecision {
+            return Vec::new();
+        }
+        let payload = Json::admit(line.payload, &Limits::event()).unwrap_or(Json::Null);
+        let decided = payload.get("verdict").and_then(Json::as_str);
+        let said = payload.get("reason_codes").and_then(Json::as_array);
+        let one = |said: &Json| {
+            let (policy, would) = said.as_str()?.rsplit_once('=')?;
+            let decided = decided.filter(|decided| *decided != would)?;
+            Some(ShadowDifference {
+                policy: policy.to_owned(),
+                decided: decided.to_owned(),
+                would: would.to_owned(),
+            })
+        };
+        said.unwrap_or_default().iter().filter_map(one).collect()
+    }
 }
 
 /// A request that was answered. It has no content.

@@ -129,6 +129,32 @@ pub(crate) async fn shadow(call: &Call) -> Result<Reply, Problem> {
     .await
 }
 
+/// Lets the policies in the shadow decide from now on. One of them takes the place of the policy that
+/// has its name; the others join.
+pub(crate) async fn promote(call: &Call) -> Result<Reply, Problem> {
+    call.object()?;
+    change(call, |folder| {
+        let none = || Problem::new(Kind::NotFound, "there is nothing in the shadow to promote");
+        let number = newest(folder)?.ok_or_else(none)?;
+        let set = version(folder, number)?;
+        let mut set = set.into_object().ok_or_else(none)?;
+        let shadow = set.remove("shadow").and_then(Json::into_array);
+        let shadow = shadow.filter(|files| !files.is_empty()).ok_or_else(none)?;
+        let kept = set.remove("policies").and_then(Json::into_array);
+        let mut policies = kept.unwrap_or_default();
+        policies.retain(|file| {
+            let is_replaced = |new: &Json| new.get("name") == file.get("name");
+            !shadow.iter().any(is_replaced)
+        });
+        policies.extend(shadow);
+        set.insert("policies".to_owned(), Json::Array(policies));
+        set.remove("rolled_back_to");
+        set.insert("promoted_from".to_owned(), Json::from(number));
+        Ok(Json::Object(set))
+    })
+    .await
+}
+
 pub(crate) async fn roll_back(call: &Call) -> Result<Reply, Problem> {
     let to = call
         .object()?

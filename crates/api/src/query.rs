@@ -35,6 +35,29 @@ pub struct About {
     texts: [Option<String>; KEYS],
 }
 
+/// An action in a log: a call that was proposed, and what was decided about it.
+#[derive(Debug, Clone, Copy)]
+pub struct LoggedAction<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The session.
+    pub session: &'a str,
+    /// When it was proposed.
+    pub ts_unix_ms: u64,
+    /// The tool.
+    pub tool: &'a str,
+    /// The server that offers it.
+    pub server: Option<&'a str>,
+    /// The call.
+    pub call: &'a str,
+    /// The agent.
+    pub agent: Option<&'a str>,
+    /// What was decided: `allow`, `deny` or `require_approval`.
+    pub outcome: &'a str,
+    /// The reason code.
+    pub reason: Option<&'a str>,
+}
+
 /// Why a query cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
@@ -243,6 +266,26 @@ impl About {
         about
     }
 
+    /// What an action is about: the call and its decision in one.
+    pub fn action(action: &LoggedAction<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let mut about = Self {
+            ts_unix_ms: action.ts_unix_ms,
+            texts: Default::default(),
+        };
+        let proposed = EventType::ToolCallProposed.as_str();
+        about.set(Key::Tenant, owned(Some(action.tenant)));
+        about.set(Key::Session, owned(Some(action.session)));
+        about.set(Key::Type, owned(Some(proposed)));
+        about.set(Key::Tool, owned(Some(action.tool)));
+        about.set(Key::Server, owned(action.server));
+        about.set(Key::Call, owned(Some(action.call)));
+        about.set(Key::Agent, owned(action.agent));
+        about.set(Key::Decision, owned(word_of(action.outcome)));
+        about.set(Key::Reason, owned(action.reason));
+        about
+    }
+
     /// The tenant and the session.
     pub fn session(&self) -> (&str, &str) {
         let text = |key| self.text(key).unwrap_or_default();
@@ -289,15 +332,19 @@ impl fmt::Display for Query {
 /// What was decided, as far as the event tells.
 fn decision(event_type: EventType, payload: &Json) -> Option<&'static str> {
     match event_type {
-        EventType::PolicyDecision => match payload.get("outcome").and_then(Json::as_str)? {
-            "allow" => Some("allow"),
-            "deny" => Some("deny"),
-            "require_approval" => Some("hold"),
-            _ => None,
-        },
+        EventType::PolicyDecision => word_of(payload.get("outcome").and_then(Json::as_str)?),
         EventType::ToolCallAllowed => Some("allow"),
         EventType::ToolCallDenied => Some("deny"),
         EventType::ApprovalRequested => Some("hold"),
+        _ => None,
+    }
+}
+
+fn word_of(outcome: &str) -> Option<&'static str> {
+    match outcome {
+        "allow" => Some("allow"),
+        "deny" => Some("deny"),
+        "require_approval" => Some("hold"),
         _ => None,
     }
 }

@@ -179,6 +179,32 @@ pub(crate) const VERIFIED: Shape = Object(&Record {
     ],
 });
 
+pub(crate) const NEW_REPLAY: Shape = Object(&Record {
+    name: "NewReplay",
+    about: "A recorded session that is to be decided again",
+    fields: &[
+        may("tenant_id", Text, "The tenant; the token's own if absent"),
+        must("session_id", Text, "The session"),
+    ],
+});
+
+pub(crate) const REPLAY: Shape = Object(&Record {
+    name: "Replay",
+    about: "A session that is decided again",
+    fields: &[
+        must("replay_id", Text, "Its name here"),
+        must("tenant_id", Text, "The tenant"),
+        must("session_id", Text, "The session"),
+        must("state", OneOf(&["running", "done", "failed"]), "How it is"),
+        may(
+            "report",
+            Map,
+            "What came out: `identical`, and what differs and why",
+        ),
+        may("error", Text, "Why there is no report"),
+    ],
+});
+
 const SESSION_RECORD: Record = Record {
     name: "Session",
     about: "A session, in a few numbers",

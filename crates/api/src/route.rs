@@ -99,6 +99,8 @@ pub(crate) enum Endpoint {
     ShowTile,
     ProveInclusion,
     ProveConsistency,
+    StartReplay,
+    ShowReplay,
     Decide,
     Listen,
     ProposeAction,
@@ -118,6 +120,7 @@ pub(crate) enum Endpoint {
     ValidatePolicies,
     ActivatePolicies,
     ShadowPolicies,
+    PromotePolicies,
     RollBackPolicies,
     ListTokens,
     CreateToken,
@@ -286,6 +289,27 @@ pub const ROUTES: &[Route] = &[
             Endpoint::VerifySession,
             "Recompute every hash, link and rule of order of a session",
             VERIFIED,
+        )
+    },
+    post(
+        "/v1/replays",
+        Permission::ReadSessions,
+        Endpoint::StartReplay,
+        "Take every decision of a recorded session again, as a job",
+        NEW_REPLAY,
+        REPLAY,
+    ),
+    Route {
+        query: &[parameter(
+            "wait_ms",
+            "How long to wait for its end, at most 60000",
+        )],
+        ..get(
+            "/v1/replays/{replay}",
+            Permission::ReadSessions,
+            Endpoint::ShowReplay,
+            "Show how a replay stands, and its report",
+            REPLAY,
         )
     },
     Route {
@@ -552,6 +576,14 @@ pub const ROUTES: &[Route] = &[
             POLICIES,
         )
     },
+    post(
+        "/v1/policies/promote",
+        Permission::ChangePolicy,
+        Endpoint::PromotePolicies,
+        "Let the policies in the shadow decide, as a new version; `If-Match` guards as for activate",
+        PROMOTION,
+        POLICIES,
+    ),
     post(
         "/v1/policies/rollback",
         Permission::ChangePolicy,

@@ -3,8 +3,8 @@
 mod tally;
 mod walk;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use countersign_event::Scope;
 use countersign_policy::Policies;
@@ -27,6 +27,32 @@ pub struct Question<'a> {
     pub tool: Option<String>,
     /// Only this session.
     pub scope: Option<Scope>,
+    /// Only actions that this says yes to.
+    pub wanted: Option<&'a Wanted<'a>>,
+}
+
+/// Says which actions are asked about.
+pub type Wanted<'a> = dyn Fn(&RecordedAction<'_>) -> bool + Sync + 'a;
+
+/// An action as it was recorded, and what was decided about it.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedAction<'a> {
+    /// The session.
+    pub scope: &'a Scope,
+    /// When it was proposed.
+    pub ts_unix_ms: u64,
+    /// The tool.
+    pub tool: &'a str,
+    /// The server that offers it.
+    pub server: Option<&'a str>,
+    /// The call.
+    pub call: &'a str,
+    /// The agent, if the log knows it.
+    pub agent: Option<&'a str>,
+    /// What was decided.
+    pub outcome: &'a str,
+    /// The reason code.
+    pub reason: Option<&'a str>,
 }
 
 /// How verdicts are carried on to later actions.
@@ -49,19 +75,27 @@ pub struct Backtest {
     pub actions: u64,
     /// Actions that the policies would have judged differently.
     pub changes: Changes,
-    /// Sessions that could not be read, and why. Their actions are not counted.
+    /// Sessions that could not be read, and why; the first thousand. Their actions are not counted.
     pub unread: Vec<(Scope, String)>,
+    /// How many sessions could not be read.
+    pub unread_sessions: u64,
+    /// Whether somebody stopped it: what is told is what was found until then.
+    pub interrupted: bool,
 }
 
 /// How far it has come, for whoever watches.
 #[derive(Debug, Default)]
 pub struct Progress {
+    /// Events of all the sessions that are looked at.
+    pub total_events: AtomicU64,
+    /// Events of the sessions that are done.
+    pub events: AtomicU64,
     /// Sessions that are done.
     pub sessions: AtomicU64,
     /// Actions that were judged.
     pub actions: AtomicU64,
     /// Set to stop it.
-    pub stop: AtomicBool,
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Asks the policies about every recorded action, on every processor there is.
@@ -71,6 +105,8 @@ pub fn backtest(
     progress: &Progress,
 ) -> Result<Backtest, Error> {
     let sessions = sessions(question, reader)?;
+    let all = sessions.iter().map(|session| session.events).sum();
+    progress.total_events.store(all, Ordering::Relaxed);
     let next = AtomicUsize::new(0);
     let total = Mutex::new(Backtest::default());
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -83,15 +119,14 @@ pub fn backtest(
                 {
                     mine.add(&session.scope, question, reader, progress);
                     progress.sessions.fetch_add(1, Ordering::Relaxed);
+                    progress.events.fetch_add(session.events, Ordering::Relaxed);
                 }
                 lock(&total).merge(mine);
             });
         }
     });
-    if progress.stop.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
     let mut total = total.into_inner().unwrap_or_default();
+    total.interrupted = progress.stop.load(Ordering::Relaxed);
     total
         .unread
         .sort_by(|one, other| one.0.session.as_str().cmp(other.0.session.as_str()));
@@ -112,8 +147,12 @@ impl Backtest {
                 self.actions += walked.actions;
                 self.changes.merge(walked.changes);
             }
-            Err(Error::Interrupted) => {}
-            Err(error) => self.unread.push((scope.clone(), error.to_string())),
+            Err(error) => {
+                self.unread_sessions += 1;
+                if self.unread.len() < MOST_UNREAD {
+                    self.unread.push((scope.clone(), error.to_string()));
+                }
+            }
         }
     }
 
@@ -121,7 +160,9 @@ impl Backtest {
         self.sessions += other.sessions;
         self.actions += other.actions;
         self.changes.merge(other.changes);
+        self.unread_sessions += other.unread_sessions;
         self.unread.extend(other.unread);
+        self.unread.truncate(MOST_UNREAD);
     }
 }
 
@@ -150,3 +191,5 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+const MOST_UNREAD: usize = 1000;

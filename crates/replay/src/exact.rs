@@ -13,31 +13,54 @@ use countersign_store::{Opened, Reader};
 
 use crate::proposed::Proposed;
 use crate::shelf::Shelf;
-use crate::{Diff, Error, Report};
+use crate::{Diff, Error, Mode, Report, Taken};
 
 /// Folds the session again and takes every decision again, with the policies that took it.
 pub fn exact(scope: &Scope, reader: &Reader) -> Result<Report, Error> {
-    let mut run = Run {
-        shelf: Shelf::new(reader.folder()),
-        snapshot: Snapshot::default(),
-        waiting: HashMap::new(),
-        held: HashMap::new(),
-        edit: None,
-        report: Report {
-            scope: scope.clone(),
-            steps: 0,
-            events: 0,
-            decisions: 0,
-            decided_at_the_door: 0,
-            diffs: Vec::new(),
-        },
-    };
-    reader.history(scope, |event| run.step(&event))?;
-    run.finish()
+    Replayer::new(reader).session(scope)
 }
 
-struct Run<'f> {
-    shelf: Shelf<'f>,
+/// Replays sessions of one log. Policies that took decisions in several of them are read once.
+pub struct Replayer<'r> {
+    reader: &'r Reader,
+    shelf: Shelf<'r>,
+}
+
+impl<'r> Replayer<'r> {
+    /// Replays sessions of this log.
+    pub fn new(reader: &'r Reader) -> Self {
+        Self {
+            reader,
+            shelf: Shelf::new(reader.folder()),
+        }
+    }
+
+    /// Folds the session again and takes every decision again, with the policies that took it.
+    pub fn session(&mut self, scope: &Scope) -> Result<Report, Error> {
+        let mut run = Run {
+            shelf: &mut self.shelf,
+            snapshot: Snapshot::default(),
+            waiting: HashMap::new(),
+            held: HashMap::new(),
+            edit: None,
+            report: Report {
+                scope: scope.clone(),
+                mode: Mode::Exact,
+                timeline: Vec::new(),
+                steps: 0,
+                events: 0,
+                decisions: 0,
+                decided_at_the_door: 0,
+                diffs: Vec::new(),
+            },
+        };
+        self.reader.history(scope, |event| run.step(&event))?;
+        run.finish()
+    }
+}
+
+struct Run<'s, 'f> {
+    shelf: &'s mut Shelf<'f>,
     snapshot: Snapshot,
     /// Calls that were proposed and not yet decided, with the state before each.
     waiting: HashMap<String, (Proposed, Snapshot)>,
@@ -55,7 +78,7 @@ struct Edit {
     decision: PolicyDecision,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     fn step(&mut self, event: &Opened<'_>) -> Result<(), Error> {
         match event.payload {
             Payload::ToolCallProposed(payload) => {
@@ -182,7 +205,16 @@ impl Run<'_> {
         let call_id = recorded.call_id.as_deref().unwrap_or_default();
         let replayed = ruling.to_event(call_id, "", digest, before.hash());
         self.report.decisions += 1;
+        let differences = self.report.diffs.len();
         self.compare(recorded, &replayed, seq);
+        self.report.took(Taken {
+            seq,
+            ts_unix_ms: proposed.ts_unix_ms,
+            tool: proposed.tool_name.clone(),
+            recorded: words(recorded),
+            replayed: words(&replayed),
+            same: self.report.diffs.len() == differences,
+        });
         Ok(())
     }
 
@@ -191,6 +223,7 @@ impl Run<'_> {
             self.report.diffs.push(Diff {
                 seq,
                 field: "snapshot_hash",
+                pointer: String::new(),
                 recorded: text(recorded.snapshot_hash.as_deref()),
                 replayed: text(replayed.snapshot_hash.as_deref()),
                 cause: "the events before it fold to another state than they did then".to_owned(),
@@ -203,6 +236,7 @@ impl Run<'_> {
             self.report.diffs.push(Diff {
                 seq,
                 field: "policy_decision",
+                pointer: String::new(),
                 recorded: was,
                 replayed: is,
                 cause: format!("the same policies gave another answer; {by} took the decision"),
@@ -223,6 +257,15 @@ impl Run<'_> {
         }
         self.report.steps = self.snapshot.counters().steps_consumed();
         Ok(self.report)
+    }
+}
+
+/// `deny EGRESS_DENY`
+fn words(decision: &PolicyDecision) -> String {
+    let verdict = decision.verdict.as_deref().unwrap_or("nothing");
+    match decision.reason.as_deref() {
+        None => verdict.to_owned(),
+        Some(reason) => format!("{verdict} {reason}"),
     }
 }
 

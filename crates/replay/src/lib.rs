@@ -9,13 +9,19 @@
 #![forbid(unsafe_code)]
 
 mod backtest;
+mod calls;
+mod difference;
 mod error;
 mod exact;
 mod proposed;
 mod report;
 mod shelf;
 
-pub use backtest::{Backtest, Change, Changes, Progress, Question, Reading, backtest};
+pub use backtest::{
+    Backtest, Change, Changes, Progress, Question, Reading, RecordedAction, Wanted, backtest,
+};
+pub use calls::{RecordedCall, calls};
+pub use difference::{Difference, Ignored, differences};
 pub use error::Error;
-pub use exact::exact;
-pub use report::{Diff, Report};
+pub use exact::{Replayer, exact};
+pub use report::{Diff, Mode, Report, Taken};

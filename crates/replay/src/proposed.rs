@@ -15,7 +15,7 @@ pub(crate) struct Proposed {
     pub(crate) ts_unix_ms: u64,
     pub(crate) tool_name: String,
     pub(crate) agent_id: Option<String>,
-    server: Option<String>,
+    pub(crate) server: Option<String>,
     definition: Option<Digest>,
     sanitizer_key: Option<String>,
     args: Json,

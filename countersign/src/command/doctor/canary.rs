@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use crate::command::serve::Plan;
 use crate::errors::{Code, Failure};
+use crate::folder::Scratch;
 
 pub(super) mod mcp;
 
 /// Opens the HTTP door with the configured policies, and a data folder of its own.
 pub(super) fn http(plan: &Plan) -> Result<String, Failure> {
-    let folder = Scratch::new()?;
-    let mut daemon = Daemon::start(plan, &folder.0)?;
+    let folder = Scratch::new("doctor")?;
+    let mut daemon = Daemon::start(plan, folder.path())?;
     let (address, token) = daemon.opened()?;
     let stranger = ask(address, "GET /v1/me", None, "")?;
     if !stranger.starts_with("HTTP/1.1 401") {
@@ -130,30 +131,6 @@ impl Drop for Daemon {
         // It keeps nothing that anybody needs.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// A folder that is gone when we are.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, Failure> {
-        let failed = |error: &dyn ToString| Failure::new(Code::Folder, error.to_string());
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| failed(&error))?;
-        let name = format!(
-            "countersign-doctor-{}",
-            base16ct::lower::encode_string(&random)
-        );
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).map_err(|error| failed(&error))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -318,6 +318,12 @@ pub(crate) const SHADOW_SET: Shape = Object(&Record {
     )],
 });
 
+pub(crate) const PROMOTION: Shape = Object(&Record {
+    name: "Promotion",
+    about: "The policies in the shadow are to decide",
+    fields: &[],
+});
+
 pub(crate) const BACK_TO: Shape = Object(&Record {
     name: "BackTo",
     about: "Which version to go back to",

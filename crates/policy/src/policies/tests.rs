@@ -245,3 +245,19 @@ fn observing_stops_nothing_and_says_what_would_have_been() {
     assert_eq!(said.verdict.reason(), Some("TOO_DEAR"));
     assert_ne!(observing.digest(), digest);
 }
+
+/// What a tool does is no business of the rules' own data; it decides all the same.
+#[test]
+fn the_digest_covers_all_of_the_manifest() {
+    let with = |effect: &str| {
+        let manifest = format!(
+            r#"{{"schema":"countersign/manifest/v1","permissions":{{"tools":{{"t":{{"side_effect":"{effect}"}}}}}}}}"#
+        );
+        let limits = countersign_canon::Limits::event();
+        let manifest = Json::admit(manifest.as_bytes(), &limits).unwrap();
+        let manifest = Manifest::partial(&manifest).unwrap();
+        Policies::new(Capability::new(Some(manifest)).unwrap()).digest()
+    };
+    assert_eq!(with("read"), with("read"));
+    assert_ne!(with("read"), with("unknown"));
+}

@@ -34,6 +34,7 @@ struct Seen {
 
 impl Changes {
     pub(super) fn add(&mut self, change: Change, scope: &Scope, seq: u64) {
+        let change = self.kind(change);
         let seen = self.0.entry(change).or_default();
         seen.count += 1;
         if seen.examples.len() < MOST_EXAMPLES {
@@ -43,6 +44,7 @@ impl Changes {
 
     pub(super) fn merge(&mut self, other: Self) {
         for (change, seen) in other.0 {
+            let change = self.kind(change);
             let mine = self.0.entry(change).or_default();
             mine.count += seen.count;
             mine.examples.extend(seen.examples);
@@ -51,6 +53,21 @@ impl Changes {
                 (one.0.session.as_str(), one.1).cmp(&(other.0.session.as_str(), other.1))
             });
             mine.examples.truncate(MOST_EXAMPLES);
+        }
+    }
+
+    /// What a change is counted as. Names come from agents, who may make up as many as they like; past
+    /// some number of kinds only the verdicts are told apart.
+    fn kind(&self, change: Change) -> Change {
+        match self.0.len() < MOST_KINDS || self.0.contains_key(&change) {
+            true => change,
+            false => Change {
+                from_rule: OTHER.to_owned(),
+                to_rule: OTHER.to_owned(),
+                tool: OTHER.to_owned(),
+                agent: String::new(),
+                ..change
+            },
         }
     }
 
@@ -105,3 +122,5 @@ impl Changes {
 }
 
 const MOST_EXAMPLES: usize = 3;
+const MOST_KINDS: usize = 10_000;
+const OTHER: &str = "(others)";

@@ -10,7 +10,7 @@ use countersign_session::{Fact, Snapshot};
 use countersign_store::{Opened, Reader};
 
 use super::tally::{Change, Changes};
-use super::{Progress, Question, Reading};
+use super::{Progress, Question, Reading, RecordedAction};
 use crate::Error;
 use crate::proposed::Proposed;
 
@@ -36,12 +36,17 @@ pub(super) fn session(
             changes: Changes::default(),
         },
     };
-    reader.history(scope, |event| {
+    let walked = reader.history(scope, |event| {
         if progress.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         walk.step(&event)
-    })?;
+    });
+    // What was found before somebody stopped it is still true.
+    match walked {
+        Ok(_) | Err(Error::Interrupted) => {}
+        Err(error) => return Err(error),
+    }
     progress
         .actions
         .fetch_add(walk.walked.actions, Ordering::Relaxed);
@@ -107,7 +112,7 @@ impl Walk<'_> {
                 seq: event.seq,
                 problem: "its arguments have no canonical form",
             })?;
-        if self.is_asked_for(&proposed) {
+        if self.is_asked_for(&proposed, call_id, decision) {
             self.walked.actions += 1;
             self.count(&proposed, decision, &ruling);
         }
@@ -117,16 +122,28 @@ impl Walk<'_> {
         }
     }
 
-    fn is_asked_for(&self, proposed: &Proposed) -> bool {
+    fn is_asked_for(&self, proposed: &Proposed, call: &str, decision: &PolicyDecision) -> bool {
         let Question {
             since_unix_ms,
             until_unix_ms,
             tool,
+            wanted,
             ..
         } = self.question;
+        let action = RecordedAction {
+            scope: self.scope,
+            ts_unix_ms: proposed.ts_unix_ms,
+            tool: &proposed.tool_name,
+            server: proposed.server.as_deref(),
+            call,
+            agent: proposed.agent_id.as_deref(),
+            outcome: decision.outcome.as_deref().unwrap_or_default(),
+            reason: decision.reason.as_deref(),
+        };
         since_unix_ms.is_none_or(|since| proposed.ts_unix_ms >= since)
             && until_unix_ms.is_none_or(|until| proposed.ts_unix_ms < until)
             && tool.as_ref().is_none_or(|tool| *tool == proposed.tool_name)
+            && wanted.is_none_or(|wanted| wanted(&action))
     }
 
     fn count(&mut self, proposed: &Proposed, decision: &PolicyDecision, ruling: &Ruling) {

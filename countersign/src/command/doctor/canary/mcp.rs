@@ -12,9 +12,9 @@ use crate::errors::{Code, Failure};
 
 /// Through `countersign mcp`, over its pipes.
 pub(in crate::command::doctor) fn stdio(plan: &Plan) -> Result<String, Failure> {
-    let folder = Scratch::new()?;
-    let mut command = door(plan, &folder.0, &["mcp", "--hold-wait", "0"])?;
-    serve_behind(&mut command, &folder.0)?;
+    let folder = Scratch::new("doctor")?;
+    let mut command = door(plan, folder.path(), &["mcp", "--hold-wait", "0"])?;
+    serve_behind(&mut command, folder.path())?;
     command.stdin(Stdio::piped()).stderr(Stdio::null());
     let mut door = Daemon(command.spawn().map_err(|error| silent(&error))?);
     let (stdin, stdout) = (door.0.stdin.take(), door.0.stdout.take());
@@ -31,14 +31,14 @@ pub(in crate::command::doctor) fn stdio(plan: &Plan) -> Result<String, Failure> 
         let answer = answers.recv_timeout(PATIENCE);
         let answer = answer.map_err(|_| silent(&"it does not answer"))?;
         if answer.contains("\"id\":3") {
-            return judged(&answer, &folder.0);
+            return judged(&answer, folder.path());
         }
     }
 }
 
 /// Through `countersign mcp serve`.
 pub(in crate::command::doctor) fn http(plan: &Plan) -> Result<String, Failure> {
-    let folder = Scratch::new()?;
+    let folder = Scratch::new("doctor")?;
     let arguments = [
         "mcp",
         "serve",
@@ -47,8 +47,8 @@ pub(in crate::command::doctor) fn http(plan: &Plan) -> Result<String, Failure> {
         "--hold-wait",
         "0",
     ];
-    let mut command = door(plan, &folder.0, &arguments)?;
-    serve_behind(&mut command, &folder.0)?;
+    let mut command = door(plan, folder.path(), &arguments)?;
+    serve_behind(&mut command, folder.path())?;
     command.stdin(Stdio::null()).stderr(Stdio::piped());
     let mut door = Daemon(command.spawn().map_err(|error| silent(&error))?);
     let stderr = door.0.stderr.take();
@@ -73,7 +73,7 @@ pub(in crate::command::doctor) fn http(plan: &Plan) -> Result<String, Failure> {
     let session = format!("Mcp-Session-Id: {session}\r\n");
     post(address, &session, INITIALIZED)?;
     post(address, &session, LIST)?;
-    judged(&post(address, &session, FORBIDDEN)?, &folder.0)
+    judged(&post(address, &session, FORBIDDEN)?, folder.path())
 }
 
 /// The action was answered with a refusal, and nothing of it reached the server.
