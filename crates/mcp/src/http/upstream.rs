@@ -37,7 +37,7 @@ pub struct Program {
 #[derive(Clone)]
 pub struct Remote {
     address: Uri,
-    client: Connections,
+    client: Box<Connections>,
     /// What it gets with every request, in the place of what a client says.
     headers: Arc<Vec<(HeaderName, HeaderValue)>>,
 }
@@ -96,7 +96,7 @@ impl Remote {
         };
         Ok(Self {
             address: uri,
-            client,
+            client: Box::new(client),
             headers: Arc::default(),
         })
     }
@@ -145,7 +145,7 @@ impl Remote {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
         }
-        match &self.client {
+        match self.client.as_ref() {
             Connections::Clear(client) => client.request(request).await,
             Connections::Secure(client) => client.request(request).await,
         }
