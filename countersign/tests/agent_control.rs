@@ -40,60 +40,9 @@ const CAPABILITIES: &str = r#"{"schema":"countersign/manifest/v1","name":"n","ve
     "loops":{"polling_tools":["read_note","mail","wipe"]}}"#;
 
 /// Everything that one manifest can say, by what it is asked about.
-const RULES: &str = r#"package agent
-import rego.v1
-args := input.snapshot.tool_call.args
-labels := input.snapshot.ifc.source_labels
+const RULES: &str = include_str!("agent_control/agent.rego");
 
-default call := {"decision": "allow"}
-call := {"decision": "deny", "reason": "not_that"} if args.path == "/secret"
-call := {"decision": "escalate", "reason": "look_first"} if args.path == "/ask"
-call := {"decision": "transform", "reason": "moved",
-	"transform": {"path": "$policy_target.path", "value": "/safe"}} if args.path == "/move"
-call := {"decision": "allow", "result_labels": ["confidential"]} if args.path == "/ledger"
-call := {"decision": "deny", "reason": "not_that", "result_labels": ["secret"]} if args.path == "/labelled"
-call := {"decision": "deny", "reason": "ifc_clearance_violation"} if {
-	input.tool.name == "mail"
-	"confidential" in labels
-}
-call := {"decision": "deny", "reason": "suspicious"} if input.annotations.mood.score > 50
-
-default result := {"decision": "allow", "result_labels": ["seen"]}
-result := {"decision": "deny", "reason": "leaks", "result_labels": ["secret"]} if contains(input.policy_target.value, "PASSWORD")
-result := {"decision": "transform", "reason": "cleaned",
-	"transform": {"path": "$policy_target", "value": "clean"}} if contains(input.policy_target.value, "dirty")
-
-default words := {"decision": "allow", "result_labels": ["public"]}
-words := {"decision": "deny", "reason": "rude"} if contains(input.policy_target.value, "rude")
-words := {"decision": "escalate", "reason": "odd", "result_labels": ["internal"]} if contains(input.policy_target.value, "odd")
-words := {"decision": "transform", "reason": "polite",
-	"transform": {"path": "$policy_target", "value": "please"}} if contains(input.policy_target.value, "now")
-"#;
-
-const MANIFEST: &str = "
-agent_control_specification_version: 0.3.1-beta
-policies:
-  calls: {type: rego, bundle: rules, query: data.agent.call}
-  results: {type: rego, bundle: rules, query: data.agent.result}
-  words: {type: rego, bundle: rules, query: data.agent.words}
-intervention_points:
-  agent_startup: {policy_target: $.agent_init.name, policy: {id: words}}
-  input: {policy_target: $.input.body, policy: {id: words}}
-  pre_model_call: {policy_target: '$.messages[0].content', policy: {id: words}}
-  post_model_call: {policy_target: $.response.content, policy: {id: words}}
-  pre_tool_call:
-    policy_target: $.tool_call.args
-    tool_name_from: $.tool_call.name
-    policy: {id: calls}
-    annotations: {mood: {from: $policy_target}}
-  post_tool_call:
-    policy_target: $.tool_result.value
-    tool_name_from: $.tool_call.name
-    policy: {id: results}
-  output: {policy_target: $.response.content, policy: {id: words}}
-annotators: {mood: {type: endpoint, url: 'https://mood.example/'}}
-tools: {read_note: {}, mail: {clearance: internal}, wipe: {}}
-";
+const MANIFEST: &str = include_str!("agent_control/agent.yaml");
 
 /// Says something else every time, and counts how often it was asked.
 #[derive(Clone, Default)]
