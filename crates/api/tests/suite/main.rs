@@ -7,12 +7,16 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../../../tests/replayed.rs"]
+mod replayed;
+
 mod actions;
 mod compatible;
 mod description;
 mod hostile;
 mod live;
 mod load;
+mod replays;
 mod roles;
 mod scene;
 mod tls;
