@@ -7,6 +7,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../../../tests/replayed.rs"]
+mod replayed;
+
 mod actions;
 mod compatible;
 mod description;
@@ -15,6 +18,7 @@ mod hostile;
 mod live;
 mod load;
 mod log;
+mod replays;
 mod roles;
 mod scene;
 mod tls;

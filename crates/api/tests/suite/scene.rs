@@ -22,6 +22,8 @@ pub(crate) struct Scene {
     pub(crate) api: Arc<Api>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) folder: TempDir,
+    /// Whether a test changed the log behind the door's back, so that it cannot verify.
+    pub(crate) spoilt: std::sync::atomic::AtomicBool,
     stop: Option<oneshot::Sender<()>>,
     runtime: Option<Runtime>,
 }
@@ -74,6 +76,7 @@ impl Scene {
             api,
             engine,
             folder,
+            spoilt: std::sync::atomic::AtomicBool::new(false),
             stop: Some(stop),
             runtime: Some(runtime),
         }
@@ -161,6 +164,9 @@ impl Drop for Scene {
         drop(self.stop.take());
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+        if !self.spoilt.load(std::sync::atomic::Ordering::Relaxed) && self.engine.flush().is_ok() {
+            crate::replayed::everything(self.folder.path());
         }
     }
 }
