@@ -247,6 +247,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"tests",
   "permissions":{"tools":{
+    "resources/read":{"side_effect":"read"},"prompts/get":{"side_effect":"read"},
     "echo":{"side_effect":"mutate-local"},"write":{"side_effect":"mutate-local"},"die":{"side_effect":"mutate-local"},
     "hang":{"side_effect":"mutate-local"},"sleep":{"side_effect":"mutate-local"},"garbage":{"side_effect":"mutate-local"},
     "flood":{"side_effect":"mutate-local"},"big":{"side_effect":"mutate-local"},"deaf":{"side_effect":"mutate-local"}},
