@@ -17,6 +17,7 @@ mod notify;
 mod show;
 mod sign;
 mod stats;
+mod sweep;
 mod watch;
 
 pub(crate) use card::duration;

@@ -9,7 +9,7 @@ use countersign_store::{Reader, Store};
 use crate::refusal::Fault;
 use crate::{
     Approvers, ApproversError, Clock, Engine, LeaseMatch, NotChanged, NotCounted, NotGranted,
-    Refusal, Standing, StandingLease, Tally, Voted,
+    Refusal, Standing, StandingLease, Swept, Tally, Voted,
 };
 
 /// Where people decide: shows what is held, counts signed decisions, keeps the list of approvers.
@@ -36,7 +36,7 @@ impl Desk {
     }
 
     /// Moves what time has overtaken; see [`Engine::sweep`].
-    pub fn sweep(&self) -> Result<usize, Refusal> {
+    pub fn sweep(&self) -> Result<Swept, Refusal> {
         self.0.sweep()
     }
 

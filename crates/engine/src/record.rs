@@ -1,6 +1,6 @@
 //! Writing events for a session whose state is in memory.
 
-use countersign_event::{EventType, Payload, Scope};
+use countersign_event::{EventType, OrderError, Payload, Scope};
 use countersign_session::Fact;
 use countersign_store::{At, Change, Pending, Recorded, Store};
 
@@ -32,6 +32,10 @@ impl<'s> Batch<'s> {
         payload: Payload,
         change: Option<Change>,
     ) -> Result<(), Fault> {
+        if self.hot.snapshot.is_closed() {
+            let over = OrderError::Terminated(event_type);
+            return Err(Fault::Store(over.into()));
+        }
         let fact = Fact {
             seq: self.hot.head.count() + self.events.len() as u64,
             ts_unix_ms: self.ts_unix_ms,

@@ -162,16 +162,9 @@ impl Gate {
         self.record(vec![entry])
     }
 
-    /// Records that the session is over.
+    /// Records that the session is over, and takes back what it has asked people for.
     pub fn terminate(&self, reason: &str) -> Result<(), Refusal> {
-        let payload = Payload::Termination(countersign_event::payload::Termination {
-            reason_code: Some(reason.to_owned()),
-            ..Default::default()
-        });
-        let recorded = self
-            .engine
-            .record(&self.scope, EventType::Termination, payload);
-        recorded.map(drop)
+        self.engine.terminate(&self.scope, reason).map(drop)
     }
 
     fn record(&self, entries: Vec<Entry>) -> Result<(), Refusal> {

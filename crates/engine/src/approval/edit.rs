@@ -96,7 +96,10 @@ impl Engine {
             bytes: args.canonical(),
             encode: &|args| args.to_sorted_ascii(),
         };
-        self.replace(&proposal, &old, by)
+        match self.replace(&proposal, &old, by) {
+            Err(fault) => Err(Fault::Approval(self.closed(&old, fault)?)),
+            result => result,
+        }
     }
 
     fn replace(

@@ -76,24 +76,25 @@ impl Engine {
         let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
         let standing = self.standing(row)?;
         let now = self.now()?;
-        if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
-            return self
+        let redeemed = match drift::between(wanted.args, &standing.envelope) {
+            Some(drift) => self
                 .deny_drift(drift, &standing, now)
-                .map(Redeemed::Drifted);
-        }
-        match self.executable(wanted.tool, &standing, now) {
-            Ok(verified) => self
-                .consume(verified, encode, &standing, now)
+                .map(Redeemed::Drifted),
+            None => self
+                .executable(wanted.tool, &standing, now)
+                .and_then(|verified| self.consume(verified, encode, &standing, now))
                 .map(Redeemed::Permit),
-            Err(Fault::Approval(refusal)) => {
-                let mut entry = Entry::new(now, refusal.outcome());
-                entry.about = Some(About::envelope(&standing.envelope));
-                entry.detail = Some(refusal.to_string());
-                self.note(&standing, entry, &refusal, now)?;
-                Err(Fault::Approval(refusal))
-            }
-            Err(fault) => Err(fault),
-        }
+        };
+        let refusal = match redeemed {
+            Ok(redeemed) => return Ok(redeemed),
+            Err(Fault::Approval(refusal)) => refusal,
+            Err(fault) => self.closed(&standing, fault)?,
+        };
+        let mut entry = Entry::new(now, refusal.outcome());
+        entry.about = Some(About::envelope(&standing.envelope));
+        entry.detail = Some(refusal.to_string());
+        self.note(&standing, entry, &refusal, now)?;
+        Err(Fault::Approval(refusal))
     }
 
     fn executable(

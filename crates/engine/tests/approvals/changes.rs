@@ -49,7 +49,10 @@ fn j06_an_edit_of_an_approved_request_needs_a_new_approval() {
     let old = scene.ask("c1");
     scene.approve(0, &old);
     let olga = Human::new("olga").unwrap();
-    let new = scene.engine.edit(old.id(), json("{}"), &olga).unwrap();
+    let new = scene
+        .engine
+        .edit(old.id(), json("{}"), &olga)
+        .unwrap();
     assert_eq!(refusal(scene.redeem(old.id())), "superseded");
     assert_eq!(refusal(scene.redeem(new.id())), "not_approved");
     scene.verify();
@@ -170,7 +173,7 @@ fn d06_what_is_over_is_forgotten_in_time_and_its_nonce_never() {
     scene.run(permit(scene.redeem(used.id())));
     scene.approve(0, &waiting);
     scene.wait(3_600_000);
-    assert_eq!(scene.engine.sweep().unwrap(), 2);
+    assert_eq!(scene.engine.sweep().unwrap().moved, 2);
     assert_eq!(scene.engine.prune().unwrap(), 0);
     let keep = ApprovalTimes::default().keep_ms;
     scene.wait(keep - 3_600_000);
