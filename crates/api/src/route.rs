@@ -97,6 +97,7 @@ pub(crate) enum Endpoint {
     ListApprovals,
     ShowApproval,
     Vote,
+    EditApproval,
     ListLeases,
     GrantLease,
     RevokeLease,
@@ -375,6 +376,17 @@ pub const ROUTES: &[Route] = &[
         Shape::Map,
         VOTED,
     ),
+    Route {
+        max_body: EVENT_BODY,
+        ..post(
+            "/v1/approvals/{approval}/edit",
+            Permission::Decide,
+            Endpoint::EditApproval,
+            "Ask for the same call with other arguments, in the place of a request",
+            EDIT,
+            APPROVAL,
+        )
+    },
     Route {
         query: &[TENANT],
         ..get(

@@ -168,10 +168,10 @@ fn j06_what_was_superseded_cannot_be_edited_again() {
     let olga = Human::new("olga").unwrap();
     let new = scene
         .engine
-        .edit(old.id(), json(r#"{"cents":1}"#), &olga);
+        .edit(old.id(), json(r#"{"cents":1}"#), &olga, None);
     let again = scene
         .engine
-        .edit(old.id(), json(r#"{"cents":2}"#), &olga);
+        .edit(old.id(), json(r#"{"cents":2}"#), &olga, None);
     assert!(matches!(again, Err(NotEdited::Refused(_))), "{again:?}");
     assert_eq!(scene.state(new.unwrap().id()), State::Pending);
     scene.verify();

@@ -98,7 +98,9 @@ fn a_closed_session_is_not_asked_again() {
     end_bluntly(&scene);
     let scene = scene.restart();
     let edited = json(r#"{"cents":1,"to":"c1"}"#);
-    match scene.engine.edit(envelope.id(), edited, &scene.keys[0].0)
+    match scene
+        .engine
+        .edit(envelope.id(), edited, &scene.keys[0].0, None)
     {
         Err(NotEdited::Refused(refusal)) => assert_eq!(refusal.code(), "session_over"),
         other => panic!("{other:?}"),
