@@ -8,6 +8,7 @@ use crate::exit::Exit;
 mod config;
 mod guard;
 mod host;
+mod identity;
 mod observed;
 mod reload;
 mod rules;
