@@ -1,6 +1,6 @@
 //! Accepted tools, one file a server, beside the log.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use countersign_canon::{Digest, Json, Limits, Numbers};
@@ -13,6 +13,16 @@ use crate::input;
 /// The folder of the books.
 pub(crate) struct Books {
     folder: PathBuf,
+}
+
+/// Whether a book is that of the program which is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Fit {
+    /// It is, as far as anybody has noted.
+    Same,
+    /// It is that of another.
+    Other,
 }
 
 impl Books {
@@ -30,6 +40,51 @@ impl Books {
             .partition(|book| book.server() == server);
         let book = own.into_iter().next();
         Ok((book.unwrap_or_else(|| Book::new(server)), others))
+    }
+
+    /// The book of a server that this command starts, and those of all others. A book that knows no
+    /// command takes this one; one that knows others is given without what was said about their
+    /// tools only reading, and with the word that it fits not.
+    pub(crate) fn claim(
+        &self,
+        server: &str,
+        command: Digest,
+    ) -> Result<(Book, Vec<Book>, Fit), Failure> {
+        let _turn = self.turn()?;
+        let (mut book, others) = self.of(server)?;
+        let fit = match book.commands().contains(&command) {
+            true => Fit::Same,
+            false if book.commands().is_empty() => {
+                book.accept_command(command);
+                self.write(&book)?;
+                Fit::Same
+            }
+            // SECURITY: what was accepted is about another program.
+            false => {
+                book.forget_reads();
+                Fit::Other
+            }
+        };
+        Ok((book, others, fit))
+    }
+
+    /// Whether a server of this name is started by this command, as far as anybody has noted.
+    pub(crate) fn is_free(&self, server: &str, command: Digest) -> Result<bool, Failure> {
+        let (book, _) = self.of(server)?;
+        Ok(book.commands().is_empty() || book.commands().contains(&command))
+    }
+
+    /// Held while somebody looks at a book and writes it.
+    fn turn(&self) -> Result<File, Failure> {
+        let open = || {
+            fs::create_dir_all(&self.folder)?;
+            let mut options = File::options();
+            options.write(true).create(true).truncate(false);
+            let file = options.open(self.folder.join("lock"))?;
+            file.lock()?;
+            Ok(file)
+        };
+        open().map_err(|error| self.failed(&error))
     }
 
     /// Every book, by the name of its server.

@@ -309,6 +309,18 @@ impl From<engine::NotCounted> for Failure {
     }
 }
 
+impl From<engine::NotEdited> for Failure {
+    fn from(error: engine::NotEdited) -> Self {
+        let code = match &error {
+            engine::NotEdited::Refused(_) | engine::NotEdited::Denied(_) => Code::Approval,
+            engine::NotEdited::Arguments(_) => Code::Json,
+            engine::NotEdited::Unaskable(_) => Code::Approvers,
+            engine::NotEdited::Failed(_) => Code::Database,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
 impl From<engine::NotChanged> for Failure {
     fn from(error: engine::NotChanged) -> Self {
         let code = match &error {

@@ -89,7 +89,8 @@ fn a_tool_that_changed_since_the_last_time_is_refused() {
     let mut client = place.wrapped(&[], &[]);
     assert!(client.call(1, "echo").contains("done"));
     client.end();
-    let mut client = place.wrapped(&[], &["--changed"]);
+    let named = &["--server", "toy_mcp_server"];
+    let mut client = place.wrapped(named, &["--changed"]);
     let refused = client.call(1, "echo");
     assert!(refused.contains("TOOL_CHANGED"), "{refused}");
     client.end();
@@ -98,9 +99,91 @@ fn a_tool_that_changed_since_the_last_time_is_refused() {
     let book = place.path("data/tools/toy_mcp_server.json");
     let text = std::fs::read_to_string(&book).unwrap();
     std::fs::write(&book, text.replace("Repeats", "Sends")).unwrap();
-    let (status, stderr) = place.wrapped(&[], &["--changed"]).end();
+    let (status, stderr) = place.wrapped(named, &["--changed"]).end();
     assert_eq!(status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("C0812"), "{stderr}");
+    place.verify();
+}
+
+#[test]
+fn what_one_program_was_allowed_is_not_allowed_to_another_of_its_name() {
+    let place = Place::new();
+    place.wrapped(&[], &[]).call(1, "echo");
+    accept_as_reading(&place, "echo");
+    let mut client = place.wrapped(&[], &[]);
+    assert!(client.call(1, "echo").contains("done"));
+    client.end();
+
+    let words = place.server();
+    let other = place.path("other");
+    std::fs::create_dir(&other).unwrap();
+    let program = other.join(std::path::Path::new(&words[0]).file_name().unwrap());
+    std::fs::copy(&words[0], &program).unwrap();
+    let start = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.args(["mcp", "--hold-wait", "0", "--data"]);
+        command.arg(place.path("data")).args(options).arg("--");
+        Client::start(command.arg(&program).args(&words[1..]))
+    };
+    let mut client = start(&[]);
+    let held = client.call(1, "echo");
+    assert!(held.contains("\"code\":-32001"), "{held}");
+    let (_, stderr) = client.end();
+    let renamed = "so this server is called `toy_mcp_server-";
+    assert!(stderr.contains(renamed), "{stderr}");
+
+    let named = ["--server", "toy_mcp_server"];
+    let mut client = start(&named);
+    let held = client.call(1, "echo");
+    assert!(held.contains("\"code\":-32001"), "{held}");
+    let (_, stderr) = client.end();
+    assert_eq!(place.lines("effects").len(), 1);
+    let accept = stderr
+        .lines()
+        .find_map(|line| line.split_once("accept-command "));
+    let (_, words) = accept.unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["tools", "accept-command"])
+        .args(words.split_whitespace())
+        .arg("--data")
+        .arg(place.path("data"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut client = start(&named);
+    assert!(client.call(1, "echo").contains("done"));
+    client.end();
+    // The first is still what it was.
+    let mut client = place.wrapped(&[], &[]);
+    assert!(client.call(1, "echo").contains("done"));
+    client.end();
+    place.verify();
+}
+
+#[test]
+fn a_client_that_leaves_takes_back_what_it_has_asked_for() {
+    let place = Place::new();
+    let countersign = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(arguments)
+            .arg("--data")
+            .arg(place.path("data"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let key = place.path("dana.key");
+    let key = key.to_str().unwrap();
+    countersign(&["approver", "init", "--name", "dana", "--key", key]);
+    let mut client = place.wrapped(&["--hold-wait", "0"], &[]);
+    let held = client.call(1, "write");
+    assert!(held.contains("\"code\":-32001"), "{held}");
+    assert!(countersign(&["approval", "list"]).contains("HOLD"));
+    client.end();
+    assert_eq!(countersign(&["approval", "list"]), "nothing is held\n");
+    assert!(countersign(&["approval", "list", "--all"]).contains("CANCELLED"));
+    countersign(&["approval", "audit"]);
     place.verify();
 }
 

@@ -42,7 +42,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("web", &["canon"]),
     (
         "mcp",
-        &["approval", "canon", "engine", "event", "policy", "web"],
+        &[
+            "approval", "canon", "display", "engine", "event", "policy", "web",
+        ],
     ),
     (
         "api",

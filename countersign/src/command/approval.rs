@@ -11,12 +11,14 @@ mod audit;
 mod card;
 pub(crate) mod confirm;
 mod deny;
+mod edit;
 mod find;
 mod list;
 mod notify;
 mod show;
 mod sign;
 mod stats;
+mod sweep;
 mod watch;
 
 pub(crate) use card::duration;
@@ -33,6 +35,8 @@ pub(crate) enum Approval {
     Approve(approve::Approve),
     /// Deny a request
     Deny(deny::Deny),
+    /// Ask for the same call with other arguments
+    Edit(edit::Edit),
     /// Decide in a terminal inbox
     Watch(watch::Watch),
     /// Tell a web-hook of new and decided requests
@@ -50,6 +54,7 @@ impl Approval {
             Self::Show(show) => show.run(format),
             Self::Approve(approve) => approve.run(format),
             Self::Deny(deny) => deny.run(format),
+            Self::Edit(edit) => edit.run(format),
             Self::Watch(watch) => watch.run(),
             Self::Notify(notify) => notify.run(),
             Self::Stats(stats) => stats.run(format),

@@ -33,7 +33,7 @@ impl Explain {
                 let mut table = Table::new(&["CODE", "EXIT", "WHAT TO DO"]);
                 for code in codes {
                     let exit = code.exit().code().to_string();
-                    table.row([code.text().to_owned(), exit, code.hint().to_owned()]);
+                    table.own([code.text().to_owned(), exit, code.hint().to_owned()]);
                 }
                 output::text(&table.text())?;
             }

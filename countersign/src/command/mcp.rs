@@ -9,6 +9,7 @@ mod config;
 mod follow;
 mod guard;
 mod host;
+mod identity;
 mod observed;
 mod reload;
 mod rules;

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::output::Format;
 
 mod accept;
+mod accept_command;
 mod diff;
 mod list;
 
@@ -21,6 +22,8 @@ pub(crate) enum Tools {
     Diff(diff::Diff),
     /// Accept a definition that somebody has looked at
     Accept(accept::Accept),
+    /// Say that another command starts the same server
+    AcceptCommand(accept_command::AcceptCommand),
 }
 
 impl Tools {
@@ -29,6 +32,7 @@ impl Tools {
             Self::List(list) => list.run(format),
             Self::Diff(diff) => diff.run(format),
             Self::Accept(accept) => accept.run(format),
+            Self::AcceptCommand(accept) => accept.run(format),
         }
     }
 }

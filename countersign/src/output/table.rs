@@ -1,6 +1,6 @@
 //! Columns that line up.
 
-use super::inline;
+use super::visible::cell;
 
 /// Rows of text; every column is as wide as its widest cell, and the last one is not padded.
 pub(crate) struct Table {
@@ -16,7 +16,12 @@ impl Table {
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows
-            .push(cells.into_iter().map(|cell| inline(&cell)).collect());
+            .push(cells.into_iter().map(|text| cell(&text)).collect());
+    }
+
+    /// A row of our own words, none of which is cut.
+    pub(crate) fn own(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     pub(crate) fn text(&self) -> String {

@@ -39,6 +39,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::ListApprovals => approvals::list(&call).await,
         Endpoint::ShowApproval => approvals::show(&call).await,
         Endpoint::Vote => approvals::vote(&call).await,
+        Endpoint::EditApproval => approvals::edit(&call).await,
         Endpoint::ListLeases => approvals::leases(&call).await,
         Endpoint::GrantLease => approvals::grant(&call).await,
         Endpoint::RevokeLease => approvals::revoke(&call).await,

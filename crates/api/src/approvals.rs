@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use countersign_approval::lease::SignedLease;
-use countersign_approval::{Human, LeaseId, State, Submission, UnixMs};
+use countersign_approval::{Human, LeaseId, Reason, State, Submission, UnixMs};
 use countersign_canon::Json;
 use countersign_display::{AgentSays, View};
-use countersign_engine::{ApprovalId, NotCounted, NotGranted, Standing, StandingLease};
+use countersign_engine::{ApprovalId, NotCounted, NotEdited, NotGranted, Standing, StandingLease};
 
 use countersign_event::TenantId;
 
@@ -43,7 +43,8 @@ pub(crate) async fn list(call: &Call) -> Result<Reply, Problem> {
             .filter(|row| is_seen(&row.scope.tenant))
             .take(limit)
         {
-            if let Some(standing) = api.engine.approval(row.id)? {
+            // One that cannot be read keeps nobody from the others.
+            if let Ok(Some(standing)) = api.engine.approval(row.id) {
                 found.push(summary(&standing));
             }
         }
@@ -96,6 +97,37 @@ pub(crate) async fn vote(call: &Call) -> Result<Reply, Problem> {
             ("required", Json::from(voted.counted.1 as u64)),
         ]),
     ))
+}
+
+/// Makes a new request in the place of one that nobody has used; people decide it from the start.
+pub(crate) async fn edit(call: &Call) -> Result<Reply, Problem> {
+    let id = call.parameters.path("approval").to_owned();
+    let mut members = call.object()?;
+    let args = members.remove("args").unwrap_or(Json::Null);
+    let reason = members.remove("reason").and_then(Json::into_string);
+    let reason = reason.map(Reason::new).transpose();
+    let reason =
+        reason.map_err(|error| Problem::new(Kind::Member, error.to_string()).at("/reason"))?;
+    let (api, caller) = (Arc::clone(&call.api), call.caller.clone());
+    let edited = move || {
+        let standing = api.visible(&id, &caller)?;
+        let who = Human::new(caller.name.as_str())
+            .map_err(|error| Problem::new(Kind::Id, error.to_string()))?;
+        let edited = api
+            .engine
+            .edit(standing.row.id, args, &who, reason.as_ref());
+        let new = edited.map_err(|error| match error {
+            NotEdited::Refused(refusal) => refused(refusal),
+            NotEdited::Failed(refusal) => refusal.into(),
+            NotEdited::Arguments(error) => {
+                Problem::new(Kind::Member, error.to_string()).at("/args")
+            }
+            other => Problem::new(Kind::Approval, other.to_string()),
+        })?;
+        api.card(&new.id().to_string(), &caller)
+    };
+    let json = call.api.workers.run(edited).await??;
+    Ok(Reply::json(StatusCode::CREATED, &json))
 }
 
 pub(crate) async fn leases(call: &Call) -> Result<Reply, Problem> {

@@ -187,17 +187,23 @@ fn place(seq: Option<u64>, prev_hash: Option<&str>) -> Result<Place, Problem> {
 async fn record(draft: Draft, caller: Caller, api: &Arc<Api>) -> Result<Reply, Problem> {
     let payload = Payload::admit(draft.event_type, draft.payload)?;
     let (scope, place, ts) = (draft.scope, draft.place, draft.ts_unix_ms);
+    let ends = draft.event_type == EventType::Termination;
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let (worker, scope, caller) = (Arc::clone(api), scope.clone(), caller.clone());
+        let (worker, session, caller) = (Arc::clone(api), scope.clone(), caller.clone());
         let event = (draft.event_type, payload.clone());
         let ingest = move || {
-            worker.claim(&caller, &scope)?;
-            let after = head(place, &scope, &worker.engine)?;
+            worker.claim(&caller, &session)?;
+            // Nothing follows the end, so what the session asks people for is taken back before it;
+            // whoever has named the place of the end gets that place.
+            if ends && matches!(place, Place::Next) {
+                worker.engine.withdraw(&session)?;
+            }
+            let after = head(place, &session, &worker.engine)?;
             worker
                 .engine
-                .ingest(&scope, event, ts, after)
+                .ingest(&session, event, ts, after)
                 .map_err(Problem::from)
         };
         let durable = match api.workers.run(ingest).await? {
@@ -212,6 +218,12 @@ async fn record(draft: Draft, caller: Caller, api: &Arc<Api>) -> Result<Reply, P
                     && attempts < MAX_ATTEMPTS => {}
             Err(problem) => return Err(problem),
             Ok(recorded) => {
+                if ends {
+                    let (worker, scope) = (Arc::clone(api), scope.clone());
+                    let withdraw = move || worker.engine.withdraw(&scope);
+                    // It ends with the next look at what is over, if not now.
+                    let _ = api.workers.run(withdraw).await?;
+                }
                 let head = Head::after(recorded.seq(), recorded.hash());
                 return Ok(created(recorded.seq(), recorded.hash(), head, Vec::new()));
             }

@@ -111,6 +111,7 @@ pub(crate) enum Endpoint {
     ListApprovals,
     ShowApproval,
     Vote,
+    EditApproval,
     ListLeases,
     GrantLease,
     RevokeLease,
@@ -493,6 +494,17 @@ pub const ROUTES: &[Route] = &[
         Shape::Map,
         VOTED,
     ),
+    Route {
+        max_body: EVENT_BODY,
+        ..post(
+            "/v1/approvals/{approval}/edit",
+            Permission::Decide,
+            Endpoint::EditApproval,
+            "Ask for the same call with other arguments, in the place of a request",
+            EDIT,
+            APPROVAL,
+        )
+    },
     Route {
         query: &[TENANT],
         ..get(

@@ -52,6 +52,9 @@ pub enum Refusal {
     /// The requester took it back.
     #[error("the request was cancelled")]
     Cancelled,
+    /// Nothing of it can run any more.
+    #[error("the session that asked is over")]
+    SessionOver,
     /// An edited request took its place.
     #[error("the request was superseded by an edited one")]
     Superseded,
@@ -101,6 +104,7 @@ impl Refusal {
             Self::ExpiredUnused => "expired_unused",
             Self::Replayed(_) => "replayed",
             Self::Cancelled => "cancelled",
+            Self::SessionOver => "session_over",
             Self::Superseded => "superseded",
             Self::Denied => "denied",
             Self::NotApproved => "not_approved",
@@ -125,7 +129,7 @@ impl Refusal {
             Self::ClockSkew { .. } => Outcome::RejectedClockSkew,
             Self::Expired | Self::ExpiredUnused => Outcome::RejectedExpired,
             Self::Replayed(_) => Outcome::RejectedReplayed,
-            Self::Cancelled => Outcome::RejectedCancelled,
+            Self::Cancelled | Self::SessionOver => Outcome::RejectedCancelled,
             Self::Superseded => Outcome::RejectedSuperseded,
             Self::Denied => Outcome::RejectedDenied,
             Self::NotApproved => Outcome::RejectedNotApproved,

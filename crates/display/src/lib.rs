@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod alike;
 mod back;
 mod block;
 mod character;
@@ -36,6 +37,7 @@ mod survey;
 mod warning;
 
 pub use agent::AgentSays;
+pub use alike::{alike, is_invisible, outlines, unseen};
 pub use back::{ParseBackError, parse_back};
 pub use character::Hidden;
 pub use quoted::{quote, short};

@@ -44,6 +44,7 @@ pub(crate) use recent::Recent;
 pub(crate) use redeem::{ApprovalStep, Used};
 pub use redeem::{Redeemed, Wanted};
 pub use replay::{RecordedResult, Replay};
+pub use sweep::Swept;
 pub use tally::{Tally, TallyVote};
 pub use vote::{NotCounted, Voted};
 

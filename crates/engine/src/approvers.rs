@@ -12,6 +12,7 @@ use countersign_approval::{
     DenyRule, Human, KeyError, KeyId, KeyStatus, Keyring, Quorum, VerifyingKey,
 };
 use countersign_canon::{Json, Limits};
+use countersign_display::{Hidden, alike, unseen};
 
 /// The list, and how many must agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,22 @@ pub enum ApproversError {
         path: PathBuf,
         /// What is wrong.
         problem: String,
+    },
+    /// The name would not show as what it is.
+    #[error("`{name}` is no name for an approver: it has {problem}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// People would take one approver for the other.
+    #[error("`{name}` looks like `{other}`, who is registered")]
+    LookAlike {
+        /// The name.
+        name: String,
+        /// The one who has a key.
+        other: String,
     },
     /// A key cannot be taken.
     #[error(transparent)]
@@ -164,8 +181,35 @@ impl Approvers {
         self.keys.iter().find(|key| key.key_id == key_id)
     }
 
+    /// Whether a person can be told apart from everybody who ever had a key here.
+    pub fn check_name(&self, person: &Human) -> Result<(), ApproversError> {
+        let mut people = self.keys.iter().map(|key| &key.person);
+        if people.clone().any(|known| known == person) {
+            return Ok(());
+        }
+        let name = person.name();
+        let is_kind = |kind: &&str| {
+            let start = name.get(..kind.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(kind))
+        };
+        let kind = KINDS.iter().any(is_kind);
+        let hidden = unseen(name).map(Hidden::as_str);
+        if let Some(problem) = hidden.or(kind.then_some("the kind of somebody in front")) {
+            let name = name.to_owned();
+            return Err(ApproversError::Name { name, problem });
+        }
+        match people.find(|known| alike(known.name(), name)) {
+            None => Ok(()),
+            Some(other) => Err(ApproversError::LookAlike {
+                name: name.to_owned(),
+                other: other.name().to_owned(),
+            }),
+        }
+    }
+
     /// Adds a key of a person.
     pub fn add(&mut self, person: Human, key: &VerifyingKey) -> Result<KeyId, ApproversError> {
+        self.check_name(&person)?;
         let key_id = KeyId::of(key);
         self.ring = Ring::default();
         self.keys.push(Approver {
@@ -264,6 +308,9 @@ impl Approvers {
         ])
     }
 }
+
+/// What stands in front of a name where it is written; a name that begins so would be read twice.
+const KINDS: [&str; 2] = ["human:", "agent:"];
 
 /// The text that was read last, and the list that it is.
 static LAST: Mutex<Option<(Vec<u8>, Approvers)>> = Mutex::new(None);

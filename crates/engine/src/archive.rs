@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use countersign_canon::{Digest, Json, Limits};
 use countersign_policy::Policies;
 
 use crate::Engine;
@@ -23,6 +25,24 @@ impl Engine {
             *kept = Some(digest);
         }
         Ok(())
+    }
+}
+
+impl Engine {
+    /// The policies with this digest: those in force, or what was kept of them.
+    pub(crate) fn policies_with(&self, digest: Digest) -> Result<Arc<Policies>, Fault> {
+        let current = self.policies();
+        if current.digest() == digest {
+            return Ok(current);
+        }
+        let gone = |why: String| Fault::History(format!("the policies {digest} are gone: {why}"));
+        let path = self.store().folder().policies(digest);
+        let text = fs::read(path).map_err(|error| gone(error.to_string()))?;
+        let archive = Json::admit(&text, &LIMITS).map_err(|error| gone(error.to_string()))?;
+        // FAIL-CLOSED: who else had a say is known to the doors alone.
+        let absent = |name: &str, _: &Json| Err(format!("`{name}` cannot be asked here"));
+        let policies = Policies::from_archive(&archive, digest, &absent);
+        Ok(Arc::new(policies.map_err(|error| gone(error.to_string()))?))
     }
 }
 
@@ -45,3 +65,9 @@ fn write(path: &Path, policies: &Policies) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&new, path)
 }
+
+/// As large as the files of policies may be together.
+const LIMITS: Limits = Limits {
+    max_bytes: 64 << 20,
+    ..Limits::event()
+};

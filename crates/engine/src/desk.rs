@@ -1,20 +1,21 @@
 //! Where people decide.
 
 use countersign_approval::lease::Lease;
-use countersign_approval::{ApprovalId, Human, LeaseId, UnixMs};
+use countersign_approval::{ApprovalId, Envelope, Human, LeaseId, Reason, UnixMs};
+use countersign_canon::Json;
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
 use countersign_store::{Reader, Store};
 
 use crate::refusal::Fault;
 use crate::{
-    Approvers, ApproversError, Clock, Engine, LeaseMatch, NotChanged, NotCounted, NotGranted,
-    Refusal, Standing, StandingLease, Tally, Voted,
+    Approvers, ApproversError, Clock, Engine, LeaseMatch, NotChanged, NotCounted, NotEdited,
+    NotGranted, Refusal, Standing, StandingLease, Swept, Tally, Voted,
 };
 
 /// Where people decide: shows what is held, counts signed decisions, keeps the list of approvers.
 ///
-/// It has no policies, admits nothing and permits nothing. What a request says about the policies
+/// It has no policies of its own, admits nothing and permits nothing. What a request says about the policies
 /// in force is compared by the door that runs the action.
 pub struct Desk(Engine);
 
@@ -36,7 +37,7 @@ impl Desk {
     }
 
     /// Moves what time has overtaken; see [`Engine::sweep`].
-    pub fn sweep(&self) -> Result<usize, Refusal> {
+    pub fn sweep(&self) -> Result<Swept, Refusal> {
         self.0.sweep()
     }
 
@@ -63,6 +64,18 @@ impl Desk {
     /// Takes a signed decision; see [`Engine::vote`].
     pub fn vote(&self, submission: &[u8]) -> Result<Voted, NotCounted> {
         self.0.vote(submission)
+    }
+
+    /// Asks for the same call with other arguments; see [`Engine::edit`]. The policies are those that
+    /// the request was made under.
+    pub fn edit(
+        &self,
+        id: ApprovalId,
+        args: Json,
+        by: &Human,
+        reason: Option<&Reason>,
+    ) -> Result<Envelope, NotEdited> {
+        self.0.edit(id, args, by, reason)
     }
 
     /// Grants a lease for what people were asked about before. Its policies are those of then; each

@@ -58,7 +58,7 @@ mod roster;
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running, Start};
 pub use approval::{
     ApprovalTimes, Drifted, NotCounted, NotEdited, RecordedResult, Redeemed, Replay, Standing,
-    Tally, TallyVote, Unaskable, Voted, Wanted,
+    Swept, Tally, TallyVote, Unaskable, Voted, Wanted,
 };
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};

@@ -74,11 +74,20 @@ impl Engine {
         entry: &Entry,
         now: UnixMs,
     ) -> Result<(), Fault> {
+        self.change_apart(event, &|| Change::note(entry.clone(), now), now)
+    }
+
+    /// The same for a change of what belongs to a session that takes no more events.
+    pub(crate) fn change_apart(
+        &self,
+        event: &(EventType, Payload),
+        change: &dyn Fn() -> Change,
+        now: UnixMs,
+    ) -> Result<(), Fault> {
         let scope =
             Scope::new(TENANT, SESSION).map_err(|error| Fault::History(error.to_string()))?;
         for _ in 0..ATTEMPTS {
-            let change = Change::note(entry.clone(), now);
-            match self.record_events(&scope, now, vec![event.clone()], change) {
+            match self.record_events(&scope, now, vec![event.clone()], change()) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
                 result => return result.map(drop),
             }

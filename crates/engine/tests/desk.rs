@@ -7,12 +7,13 @@
 )]
 
 use countersign_approval::{
-    BallotPaper, CallDecision, Decision, DenyRule, Human, KeyStatus, SigningKey, State, UnixMs,
+    BallotPaper, CallDecision, Decision, DenyRule, Envelope, Human, KeyStatus, Reason, SigningKey,
+    State, UnixMs,
 };
 use countersign_canon::{Json, Limits};
 use countersign_engine::{
-    Admission, Approvers, Clock, Desk, Engine, NotChanged, Origin, Proposal, Redeemed, SystemClock,
-    Wanted,
+    Admission, Approvers, Clock, Desk, Engine, NotChanged, NotEdited, Origin, Proposal, Redeemed,
+    SystemClock, Wanted,
 };
 use countersign_event::Scope;
 use countersign_policy::Policies;
@@ -132,14 +133,7 @@ fn a_list_that_cannot_be_audited_stays_as_it_is() {
     assert_eq!(Approvers::load(folder.path()).unwrap().keys().len(), 1);
 }
 
-#[test]
-fn people_decide_without_the_policies_and_the_door_compares_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let desk = desk(&folder);
-    add(&desk, 1);
-    let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
-    let policies = || Policies::new(Capability::new(Some(manifest.clone())).unwrap());
-    let engine = Engine::new(store(&folder), policies(), SystemClock);
+fn ask(engine: &Engine, folder: &tempfile::TempDir) -> Envelope {
     let admission = engine.admit(Proposal {
         scope: &Scope::new("t", "s").unwrap(),
         call_id: "c1".to_owned(),
@@ -156,7 +150,18 @@ fn people_decide_without_the_policies_and_the_door_compares_them() {
     let Admission::Hold(hold) = admission else {
         panic!("not held")
     };
-    let envelope = hold.approval.unwrap();
+    *hold.approval.unwrap()
+}
+
+#[test]
+fn people_decide_without_the_policies_and_the_door_compares_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = desk(&folder);
+    add(&desk, 1);
+    let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
+    let policies = || Policies::new(Capability::new(Some(manifest.clone())).unwrap());
+    let engine = Engine::new(store(&folder), policies(), SystemClock);
+    let envelope = ask(&engine, &folder);
 
     let standing = desk.approval(envelope.id()).unwrap().unwrap();
     assert_eq!(
@@ -187,4 +192,77 @@ fn people_decide_without_the_policies_and_the_door_compares_them() {
     engine.replace_policies(policies());
     let permitted = engine.redeem(envelope.id(), Wanted::default(), &|_| b"{}".to_vec());
     assert!(matches!(permitted, Redeemed::Permit(_)));
+}
+
+#[test]
+fn a_name_that_people_would_take_for_another_is_not_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = desk(&folder);
+    add(&desk, 1);
+    let before = outcomes(&folder);
+    let refused = |name: &str| {
+        let person = Human::new(name).unwrap();
+        let change = |list: &mut Approvers| list.add(person, &key(2).verifying_key());
+        desk.change_approvers(None, change).unwrap_err().to_string()
+    };
+    for name in ["Dana", "DANA", "d\u{430}na", "ⅾana"] {
+        let why = refused(name);
+        assert!(
+            why.ends_with("looks like `dana`, who is registered"),
+            "{why}"
+        );
+    }
+    for (name, problem) in [
+        ("dana ", "unusual spaces"),
+        (" max", "unusual spaces"),
+        ("m\u{a0}ax", "unusual spaces"),
+        ("da\u{200b}na", "invisible characters"),
+        ("dana\u{301}", "combining marks"),
+        ("max\u{1b}[31m", "control characters"),
+        ("human:dana", "the kind of somebody in front"),
+        ("Agent:x", "the kind of somebody in front"),
+    ] {
+        let why = refused(name);
+        assert!(why.ends_with(&format!("it has {problem}")), "{why}");
+    }
+    assert_eq!(outcomes(&folder), before);
+
+    // A second key of the same person, and a name of its own, are fine.
+    add(&desk, 3);
+    let max = Human::new("Max Müller").unwrap();
+    let change = |list: &mut Approvers| list.add(max, &key(4).verifying_key()).map(drop);
+    desk.change_approvers(None, change).unwrap();
+}
+
+#[test]
+fn an_edit_at_the_desk_is_judged_by_the_policies_of_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = desk(&folder);
+    add(&desk, 1);
+    let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
+    let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+    let engine = Engine::new(store(&folder), policies, SystemClock);
+    let old = ask(&engine, &folder);
+    let reason = Reason::new("too dear").unwrap();
+    let args = json(r#"{"cents":1}"#);
+    let new = desk.edit(old.id(), args.clone(), &dana(), Some(&reason));
+    let new = new.unwrap();
+    assert_eq!(new.plan().policy(), old.plan().policy());
+    assert_eq!(new.plan().calls()[0].args.value(), &args);
+    let state = |id| desk.approval(id).unwrap().unwrap().row.state;
+    assert_eq!(state(old.id()), State::Superseded);
+    assert_eq!(state(new.id()), State::Pending);
+    let entries = audit(&folder);
+    let said = entries
+        .iter()
+        .filter_map(|entry| entry.get("detail")?.as_str());
+    let edited = format!("edited as {}: too dear", new.id());
+    assert_eq!(said.filter(|said| **said == edited).count(), 1);
+
+    // Without the policies of the request nobody can tell what they would say.
+    let kept = Folder::new(folder.path()).policies(new.plan().policy());
+    std::fs::remove_file(kept).unwrap();
+    let refused = desk.edit(new.id(), json("{}"), &dana(), None);
+    assert!(matches!(refused, Err(NotEdited::Failed(_))), "{refused:?}");
+    assert_eq!(state(new.id()), State::Pending);
 }

@@ -233,7 +233,7 @@ impl Gate {
         self.record(vec![entry])
     }
 
-    /// Records that the session is over.
+    /// Records that the session is over, and takes back what it has asked people for.
     pub fn terminate(&self, reason: &str) -> Result<(), Refusal> {
         if self.attends(Point::AgentShutdown) {
             let summary = Json::object([("reason", Json::from(reason))]);
@@ -241,14 +241,7 @@ impl Gate {
             // What is said about the end is recorded; the end comes all the same.
             let _said = self.intervene(Point::AgentShutdown, subject, None);
         }
-        let payload = Payload::Termination(countersign_event::payload::Termination {
-            reason_code: Some(reason.to_owned()),
-            ..Default::default()
-        });
-        let recorded = self
-            .engine
-            .record(&self.scope, EventType::Termination, payload);
-        recorded.map(drop)
+        self.engine.terminate(&self.scope, reason).map(drop)
     }
 
     fn attends(&self, point: Point) -> bool {

@@ -12,7 +12,6 @@ mod definition;
 mod diff;
 mod flags;
 mod listing;
-mod look;
 mod shelf;
 
 pub use book::{Book, BookError, Origin, Pin, Sighting};
@@ -20,7 +19,6 @@ pub use definition::{Definition, DefinitionError};
 pub use diff::{Change, diff};
 pub use flags::{Flag, Suspicion, flags};
 pub use listing::Listing;
-pub use look::alike;
 pub use shelf::{Shelf, Standing};
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use countersign_approval::audit::{Anchor, Entry, Head, SignedHead};
+use countersign_approval::audit::{Anchor, Entry, Head, Outcome, SignedHead};
 use countersign_approval::{SigningKey, UnixMs};
 use countersign_canon::Hash;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
 use crate::{Error, Folder};
 
@@ -154,8 +154,13 @@ impl AuditFile {
         let count = self.lines_in(&mut file)?;
         let (missing, head) = match added.ends {
             Some((before, end)) if before.count == count => (added.lines, end),
-            // Others have written, or something was left behind.
-            _ => missing(count, db).map_err(io::Error::other)?,
+            // Others have written, or something was left behind, or the file was cut.
+            _ => {
+                if self.is_cut(count, now, db)? {
+                    note_completed(count, now, db).map_err(io::Error::other)?;
+                }
+                missing(count, db).map_err(io::Error::other)?
+            }
         };
         if missing.is_empty() {
             return Ok(());
@@ -180,15 +185,7 @@ impl AuditFile {
     /// FAIL-CLOSED: a database that lacks what was signed once was cut or put back, and signing its
     /// end now would hide that.
     fn refuse_a_cut(&mut self, db: &Connection) -> io::Result<()> {
-        let path = self.folder.audit().join("head.json");
-        let text = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            result => result?,
-        };
-        let signed = SignedHead::read(text.trim_ascii_end()).ok();
-        let key = self.key()?.verifying_key();
-        // A head that was torn, or that another key signed, says nothing; the check of the audit does.
-        let Some(head) = signed.and_then(|signed| signed.verify(&key)) else {
+        let Some(head) = self.signed_head()? else {
             return Ok(());
         };
         match line_hash(head.count, db).map_err(io::Error::other)? {
@@ -198,6 +195,30 @@ impl AuditFile {
                 head.count
             ))),
         }
+    }
+
+    /// Whether the file has lost lines that it once had. Lines of the last minute may still be on
+    /// their way from another process, unless a head was signed for them.
+    fn is_cut(&mut self, count: u64, now: UnixMs, db: &Connection) -> io::Result<bool> {
+        if self.signed_head()?.is_some_and(|head| head.count > count) {
+            return Ok(true);
+        }
+        let first = line(count.saturating_add(1), db).map_err(io::Error::other)?;
+        let entry = first.and_then(|line| Entry::read(line.as_bytes()).ok());
+        let written = entry.map(|(entry, _)| entry.at.get());
+        Ok(written.is_some_and(|at| at.saturating_add(ON_THEIR_WAY_MS) < now.get()))
+    }
+
+    /// The head that was signed last; a head that was torn, or that another key signed, says nothing,
+    /// and the check of the audit tells of it.
+    fn signed_head(&mut self) -> io::Result<Option<Head>> {
+        let text = match fs::read(self.folder.audit().join("head.json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        let signed = SignedHead::read(text.trim_ascii_end()).ok();
+        let key = self.key()?.verifying_key();
+        Ok(signed.and_then(|signed| signed.verify(&key)))
     }
 
     fn open_lines(&self) -> io::Result<File> {
@@ -251,16 +272,31 @@ impl AuditFile {
 }
 
 /// The hash of one line; that of the genesis text before the first.
-fn line_hash(number: u64, db: &Connection) -> Result<Option<Hash>, Error> {
+pub(crate) fn line_hash(number: u64, db: &Connection) -> Result<Option<Hash>, Error> {
     if number == 0 {
         return Ok(Some(Head::genesis().hash));
     }
+    Ok(line(number, db)?.map(|line| Hash::of(line.as_bytes())))
+}
+
+fn line(number: u64, db: &Connection) -> Result<Option<String>, Error> {
     let number = i64::try_from(number).unwrap_or(i64::MAX);
-    let line: Option<String> = db
+    let line = db
         .prepare_cached("SELECT line FROM audit WHERE number = ?1")?
-        .query_row([number], |row| row.get(0))
-        .optional()?;
-    Ok(line.map(|line| Hash::of(line.as_bytes())))
+        .query_row([number], |row| row.get(0));
+    Ok(line.optional()?)
+}
+
+/// Adds an entry which says that the file lacked what comes after `count`, and where it came from.
+fn note_completed(count: u64, now: UnixMs, db: &Connection) -> Result<(), Error> {
+    let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let mut entry = Entry::new(now, Outcome::Recovered);
+    let first = count.saturating_add(1);
+    entry.detail = Some(format!(
+        "the file had lost what it had from entry {first} on; it was copied from the database"
+    ));
+    Added::default().append(&[entry], &transaction)?;
+    Ok(transaction.commit()?)
 }
 
 /// The lines after `count`, and where the chain ends.
@@ -324,5 +360,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
+/// How long another process may take from its commit to the file.
+const ON_THEIR_WAY_MS: u64 = 60_000;
 /// How many lines there are between two anchors.
 const ANCHOR_EVERY: u64 = 100;

@@ -105,6 +105,20 @@ impl Reader {
         Ok(found.into_iter().next())
     }
 
+    /// Whether a session has ended.
+    pub fn is_terminated(&self, scope: &Scope) -> Result<bool, Error> {
+        self.with(|db| {
+            let mut statement = db.prepare_cached(LAST)?;
+            let session = (scope.tenant.as_str(), scope.session.as_str());
+            let mut rows = statement.query(session)?;
+            let Some(row) = rows.next()? else {
+                return Ok(false);
+            };
+            let line = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
+            Ok(ends(&Line::read(line)?))
+        })
+    }
+
     fn summaries(
         &self,
         tenant: Option<&str>,
@@ -202,6 +216,9 @@ fn ends(last: &Line<'_>) -> bool {
 /// How long an erasure waits for readers; nothing can be appended meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+const LAST: &str = "
+    SELECT e.line FROM sessions s JOIN events e ON e.session = s.id
+    WHERE s.tenant_id = ?1 AND s.session_id = ?2 ORDER BY e.seq DESC LIMIT 1";
 /// What a summary is made of, of the sessions that the rest says.
 macro_rules! summary {
     ($rest:literal) => {

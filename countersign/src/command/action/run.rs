@@ -223,7 +223,8 @@ impl Run {
     ) -> Result<Allowed, Failure> {
         let waits = Instant::now();
         loop {
-            engine.sweep()?;
+            // Of all that is over, only this request matters here.
+            let _swept = engine.sweep()?;
             let standing = engine.approval(id)?;
             let standing = standing.ok_or_else(|| {
                 Failure::new(Code::NoApproval, format!("there is no approval `{id}`"))

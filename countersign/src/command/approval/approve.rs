@@ -7,6 +7,7 @@ use countersign_display::View;
 use super::card::{Card, check_open};
 use super::confirm::{check_code, unconfirmed};
 use super::find::find;
+use super::sweep::sweep;
 use super::{confirm, show, sign};
 use crate::cli::DataFolder;
 use crate::command::approver::key::KeyOption;
@@ -42,7 +43,7 @@ impl Approve {
         drop(self.data.reader()?);
         let file = self.key.file(self.data.folder()?.path())?;
         let desk = self.data.desk()?;
-        desk.sweep()?;
+        sweep(&desk)?;
         let key = file.open(&desk.approvers()?)?;
         let card = Card::new(find(&self.id, &desk)?, &desk)?;
         check_open(&card.standing)?;

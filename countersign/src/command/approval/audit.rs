@@ -3,14 +3,15 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use countersign_approval::audit::{
-    Absent, Anchor, AuditChain, Condition, Evidence, Report, SignedHead,
+    Absent, Anchor, AuditChain, Condition, Damage, Evidence, Head, Report, SignedHead,
 };
 use countersign_approval::{SigningKey, VerifyingKey};
 use countersign_canon::{Hash, Json};
-use countersign_store::Folder;
+use countersign_store::{Folder, Reader};
 
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -20,8 +21,8 @@ use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads files only: approvals.jsonl, head.json and anchor.json in the folder `audit` of the data
-folder. Note the last hash and the public key that it prints, elsewhere: with --head and
+Changes nothing: reads approvals.jsonl, head.json and anchor.json in the folder `audit` of the data
+folder, and compares them with the database, if there is one. Note the last hash and the public key that it prints, elsewhere: with --head and
 --public-key a later check finds what nobody can find from the files alone.
 
 Examples:
@@ -45,6 +46,28 @@ struct Findings {
     problems: Vec<String>,
     checked: Vec<String>,
     not_checked: Vec<String>,
+    /// Whether the database is ahead of the file, and nothing else is wrong between them.
+    is_behind: bool,
+}
+
+/// What there was to check the lines against, and what of it fits.
+struct Against {
+    is_signed: bool,
+    is_anchored: bool,
+    is_noted: bool,
+    database: Database,
+}
+
+/// How the file and the database compare.
+enum Database {
+    /// There is none.
+    Absent,
+    /// It has the same entries.
+    Same,
+    /// It goes on where the file ends.
+    Ahead(u64),
+    /// It has others.
+    Differs,
 }
 
 impl Audit {
@@ -65,42 +88,85 @@ impl Audit {
     }
 
     fn check(&self, folder: &Folder) -> Result<Findings, Failure> {
+        let original = Original::open(folder)?;
+        // Whoever writes commits to the database first, and to the file a moment later.
+        for _ in 0..PATIENCE {
+            let findings = self.look(folder, original.as_ref())?;
+            if !findings.is_behind {
+                return Ok(findings);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.look(folder, original.as_ref())
+    }
+
+    fn look(&self, folder: &Folder, original: Option<&Original>) -> Result<Findings, Failure> {
         let audit = folder.audit();
         let mut problems = Vec::new();
         let lines = Lines::open(&audit.join("approvals.jsonl"))?;
-        let head = file(&audit.join("head.json"))?.and_then(|text| {
+        let head = file(&audit.join("head.json"))?;
+        let anchor = file(&audit.join("anchor.json"))?;
+        let lines = lines.map(Lines::release).transpose()?;
+        let key = self.key(folder)?;
+        let must_be_signed = head.is_none();
+        let head = head.and_then(|text| {
             let read = SignedHead::read(&text);
             read.map_err(|error| problems.push(format!("head.json: {error}")))
                 .ok()
         });
-        let anchor = file(&audit.join("anchor.json"))?.and_then(|text| {
+        let anchor = anchor.and_then(|text| {
             let read = Anchor::read(&text);
             read.map_err(|error| problems.push(format!("anchor.json: {error}")))
                 .ok()
         });
-        let lines = lines.map(Lines::release).transpose()?;
-        let key = self.key(folder)?;
+        if head.is_some() && key.is_none() {
+            problems.push("head.json: the key of the audit is gone; give --public-key".to_owned());
+        }
         let evidence = Evidence {
             head: head.zip(key),
             anchors: anchor.into_iter().collect(),
+            must_be_signed,
         };
         let is_signed = evidence.head.is_some();
         let (report, found) = self.read(lines, evidence)?;
-        if report.head.count == 0 && !is_signed && anchor.is_none() {
+        if report.head.count == 0 && must_be_signed && anchor.is_none() {
             problems.push("there is no audit here".to_owned());
         }
         problems.extend(report.findings.iter().map(ToString::to_string));
         if self.head.is_some() && !found {
             problems.push("the entry of --head is not in the audit".to_owned());
         }
+        let database = match original {
+            Some(original) => original.compare(report.head)?,
+            None => Database::Absent,
+        };
+        match database {
+            Database::Absent | Database::Same => {}
+            Database::Ahead(count) => problems.push(format!(
+                "entry {}: missing: the database has {}",
+                report.head.count.saturating_add(1),
+                entries(count)
+            )),
+            Database::Differs => {
+                problems.push("the entries are not those of the database".to_owned());
+            }
+        }
+        let is_behind = matches!(database, Database::Ahead(_));
+        let against = Against {
+            is_signed,
+            is_anchored: anchor.is_some(),
+            is_noted: found,
+            database,
+        };
         let mut findings = Findings {
             report,
             key,
             problems,
             checked: Vec::new(),
             not_checked: Vec::new(),
+            is_behind,
         };
-        self.tell(is_signed, anchor.is_some(), &mut findings);
+        self.tell(&against, &mut findings);
         Ok(findings)
     }
 
@@ -157,25 +223,59 @@ impl Audit {
         }
     }
 
-    fn tell(&self, is_signed: bool, is_anchored: bool, findings: &mut Findings) {
+    /// What was checked and holds, and what was not checked. What does not hold is among the problems.
+    fn tell(&self, against: &Against, findings: &mut Findings) {
+        let is_found = |wrong: fn(&Damage) -> bool| {
+            let mut damages = findings.report.findings.iter();
+            damages.any(|finding| wrong(&finding.damage))
+        };
+        let unreadable = is_found(|it| matches!(it, Damage::Unreadable(_)));
+        let unlinked = is_found(|it| matches!(it, Damage::Unlinked { .. } | Damage::Repeated));
+        let cut = is_found(|it| matches!(it, Damage::Cut { .. } | Damage::Rewritten { .. }));
+        let uncovered = is_found(|it| matches!(it, Damage::HeadSignature | Damage::Uncovered));
         let count = findings.report.head.count;
-        let checked = &mut findings.checked;
-        checked.push(format!("the form of each of {}", entries(count)));
-        checked.push("the link of each of them to the one before it, from the first on".to_owned());
-        let not_checked = &mut findings.not_checked;
-        match is_signed {
-            true => checked.push("the end of it against the signed head".to_owned()),
-            false => not_checked.push(Absent::SignedHead.to_string()),
-        }
-        if is_anchored {
-            checked.push("the anchor beside the audit".to_owned());
-        }
-        match self.head {
-            Some(_) => checked.push("that the entry you noted is still there".to_owned()),
-            None => not_checked.push(
-                "that no older audit was put back with its head: give --head from your own notes"
-                    .to_owned(),
+        let claims = [
+            (
+                !unreadable,
+                format!("the form of each of {}", entries(count)),
             ),
+            (
+                !unreadable && !unlinked,
+                "the link of each of them to the one before it, from the first on".to_owned(),
+            ),
+            (
+                against.is_signed && !cut && !uncovered,
+                "the end of it against the signed head".to_owned(),
+            ),
+            (
+                against.is_anchored && !cut,
+                "the anchor beside the audit".to_owned(),
+            ),
+            (
+                // The same end is the same whole only where every link holds.
+                matches!(against.database, Database::Same) && !unreadable && !unlinked,
+                "that the database has the same entries".to_owned(),
+            ),
+            (
+                against.is_noted,
+                "that the entry you noted is still there".to_owned(),
+            ),
+        ];
+        let holds = claims.into_iter().filter(|(holds, _)| *holds);
+        findings.checked.extend(holds.map(|(_, claim)| claim));
+        let not_checked = &mut findings.not_checked;
+        if !against.is_signed {
+            not_checked.push(Absent::SignedHead.to_string());
+        }
+        if matches!(against.database, Database::Absent) {
+            not_checked.push("the entries against the database, which is not here".to_owned());
+        }
+        if self.head.is_none() {
+            not_checked.push(
+                "that no older audit was put back with its head and its database: give --head from \
+                 your own notes"
+                    .to_owned(),
+            );
         }
         if self.public_key.is_none() {
             not_checked.push(
@@ -185,6 +285,33 @@ impl Audit {
             );
         }
         not_checked.push("that the recorded clocks were right".to_owned());
+    }
+}
+
+/// The entries in the database, which the file is a copy of.
+struct Original {
+    reader: Reader,
+    /// Where they ended before the file was read.
+    end: Head,
+}
+
+impl Original {
+    fn open(folder: &Folder) -> Result<Option<Self>, Failure> {
+        if !folder.database().exists() {
+            return Ok(None);
+        }
+        let reader = Reader::open(folder)?;
+        let end = reader.audit_head()?;
+        Ok(Some(Self { reader, end }))
+    }
+
+    fn compare(&self, file: Head) -> Result<Database, Failure> {
+        Ok(match self.reader.audit_hash(file.count)? {
+            Some(hash) if hash != file.hash => Database::Differs,
+            Some(_) if file.count < self.end.count => Database::Ahead(self.end.count),
+            Some(_) => Database::Same,
+            None => Database::Differs,
+        })
     }
 }
 
@@ -311,6 +438,9 @@ fn file(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 /// No entry is longer; what is goes in pieces, none of which is an entry.
 const MAX_LINE: u64 = 64 << 20;
 const MAX_SHOWN: usize = 20;
+/// How often to look again, and how long to wait, for a process that is about to write.
+const PATIENCE: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use countersign_approval::{Decision, Reason};
 use super::card::check_open;
 use super::find::find;
 use super::sign;
+use super::sweep::sweep;
 use crate::cli::DataFolder;
 use crate::command::approver::key::KeyOption;
 use crate::errors::{Code, Failure};
@@ -36,7 +37,7 @@ impl Deny {
         drop(self.data.reader()?);
         let file = self.key.file(self.data.folder()?.path())?;
         let desk = self.data.desk()?;
-        desk.sweep()?;
+        sweep(&desk)?;
         let key = file.open(&desk.approvers()?)?;
         let standing = find(&self.id, &desk)?;
         check_open(&standing)?;

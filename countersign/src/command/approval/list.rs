@@ -6,6 +6,7 @@ use countersign_canon::Json;
 use countersign_engine::{Desk, Standing};
 
 use super::card::{duration, word};
+use super::sweep::{readable, sweep};
 use crate::cli::DataFolder;
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -28,15 +29,12 @@ impl List {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         drop(self.data.reader()?);
         let desk = self.data.desk()?;
-        desk.sweep()?;
+        sweep(&desk)?;
         let rows = match self.all {
             true => desk.reader().newest_approvals(MOST)?,
             false => desk.reader().approvals_in(State::Pending)?,
         };
-        let mut standings = Vec::with_capacity(rows.len());
-        for row in rows {
-            standings.extend(desk.approval(row.id)?);
-        }
+        let standings = readable(rows, &desk);
         match format {
             Format::Text => output::text(&text(&standings, &desk)?)?,
             Format::Json => output::json(&Json::Array(standings.iter().map(json).collect()))?,

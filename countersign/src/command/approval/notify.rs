@@ -9,6 +9,7 @@ use countersign_approval::{ApprovalId, State, UnixMs};
 use countersign_engine::{Desk, Standing};
 use countersign_notify::{Hook, Notice, Secret, Sender};
 
+use super::sweep::sweep;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -50,14 +51,17 @@ impl Notify {
             true => BTreeMap::new(),
             false => states(&desk)?,
         };
+        sweep(&desk)?;
         loop {
-            desk.sweep()?;
+            // What cannot be ended was told of once.
+            let _swept = desk.sweep()?;
             for (id, state) in states(&desk)? {
-                if known.insert(id, state) != Some(state) && is_news(state) {
-                    let standing = desk.approval(id)?;
-                    standing
-                        .iter()
-                        .for_each(|standing| sender.notify(notice(standing)));
+                if known.insert(id, state) != Some(state)
+                    && is_news(state)
+                    // One that cannot be read keeps nobody from the others.
+                    && let Ok(Some(standing)) = desk.approval(id)
+                {
+                    sender.notify(notice(&standing));
                 }
             }
             if self.once {

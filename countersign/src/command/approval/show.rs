@@ -8,6 +8,7 @@ use countersign_engine::Desk;
 
 use super::card::Card;
 use super::find::find;
+use super::sweep::sweep;
 use crate::cli::DataFolder;
 use crate::command::approver::key::KeyOption;
 use crate::errors::Failure;
@@ -40,7 +41,7 @@ impl Show {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         drop(self.data.reader()?);
         let desk = self.data.desk()?;
-        desk.sweep()?;
+        sweep(&desk)?;
         let card = Card::new(find(&self.id, &desk)?, &desk)?;
         self.note(&card, &desk)?;
         let view = match self.full {

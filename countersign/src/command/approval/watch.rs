@@ -159,12 +159,14 @@ impl<'d> Inbox<'d> {
     }
 
     fn refresh(&mut self) -> Result<(), Failure> {
-        self.desk.sweep()?;
+        // What cannot be ended is told of by the commands that have a line for it.
+        let _swept = self.desk.sweep()?;
         let rows = self.desk.reader().approvals_in(State::Pending)?;
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
             if !self.items.contains_key(&row.id)
-                && let Some(standing) = self.desk.approval(row.id)?
+                // One that cannot be read keeps nobody from the others.
+                && let Ok(Some(standing)) = self.desk.approval(row.id)
             {
                 self.items.insert(row.id, Item::of(&standing));
             }

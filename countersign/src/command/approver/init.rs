@@ -35,6 +35,8 @@ impl Init {
         let folder = self.data.folder()?;
         let file = self.key.file(folder.path())?;
         let desk = self.data.desk()?;
+        let is_named = desk.approvers()?.check_name(&person);
+        is_named.map_err(|error| Failure::new(Code::Approvers, error.to_string()))?;
         let key = file.open_or_create()?;
         let id = KeyId::of(&key.verifying_key());
         let registered = desk.approvers()?.key(id).cloned();

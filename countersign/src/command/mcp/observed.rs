@@ -12,7 +12,11 @@ use crate::errors::{Code, Failure};
 ///
 /// SECURITY: what the server says about its own tools does not count.
 pub(super) fn manifest(shelf: &Shelf) -> Result<Manifest, Failure> {
-    let tools = shelf.definitions().map(|definition| {
+    // What has no name that a manifest can hold is refused as undeclared; the others are not to blame.
+    let named = |name: &str| !name.is_empty() && !name.contains(is_blank);
+    let definitions = shelf.definitions();
+    let definitions = definitions.filter(|definition| named(definition.name()));
+    let tools = definitions.map(|definition| {
         let effect = match shelf.book().reads(definition) {
             true => "read",
             false => "unknown",
@@ -61,5 +65,41 @@ pub(super) fn manifest(shelf: &Shelf) -> Result<Manifest, Failure> {
     Manifest::partial(&manifest).map_err(|error| Failure::new(Code::Manifest, error.to_string()))
 }
 
+fn is_blank(c: char) -> bool {
+    c.is_control() || c.is_whitespace()
+}
+
 const UNLIMITED: u64 = 1 << 52;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+#[cfg(test)]
+mod tests {
+    use countersign_mcp::tools::{Book, Definition};
+
+    use super::*;
+
+    #[test]
+    fn tools_without_a_usable_name_leave_the_others_as_they_are() {
+        let names = [
+            "look",
+            "e\nHOLD",
+            "a\u{1b}[2K",
+            "l\u{a0}m",
+            "h\u{2028}x",
+            "",
+        ];
+        let definition = |name: &str| {
+            let schema = Json::object([("type", Json::from("object"))]);
+            let members = [("name", Json::from(name)), ("inputSchema", schema)];
+            Definition::from_json(Json::object(members)).ok()
+        };
+        let definitions: Vec<_> = names.iter().filter_map(|name| definition(name)).collect();
+        let mut shelf = Shelf::new(Book::new("s"), Vec::new());
+        shelf.fill(&definitions);
+        let manifest = manifest(&shelf).unwrap();
+        assert!(manifest.tool("look").is_some());
+        for name in &names[1..] {
+            assert!(manifest.tool(name).is_none(), "{name:?}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use countersign_canon::Json;
+use countersign_canon::{Digest, Json};
 use countersign_engine::Engine;
 use countersign_mcp::http::{
     Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream, UpstreamError,
@@ -20,11 +20,10 @@ use countersign_store::Folder;
 
 use super::config::{self, Config, is_name};
 use super::follow::Follower;
-use super::guard;
 use super::host::Wrapper;
 use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, observed, origin, pin, random};
-use super::wrap::name_of;
+use super::{guard, identity};
 use crate::books::Books;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -78,6 +77,8 @@ struct Place {
     name: String,
     path: String,
     upstream: Upstream,
+    /// The digest of the command, if it is a program.
+    command: Option<Digest>,
     rules: Rules,
     response_time: Option<Duration>,
 }
@@ -124,6 +125,7 @@ impl Serve {
                 response_time: place.response_time,
                 reception: Arc::new(Desk {
                     server: place.name,
+                    command: place.command,
                     engine,
                     folder: folder.clone(),
                     rules: place.rules,
@@ -173,6 +175,7 @@ impl Serve {
             name,
             path,
             upstream,
+            command: None,
             rules: self.rules.clone(),
             response_time: None,
         };
@@ -180,12 +183,18 @@ impl Serve {
             let named = self.upstream.iter().map(|text| named(text).map(place));
             return named.collect();
         }
-        let name = name_of(&self.command);
+        let command = identity::digest(&self.command, None);
+        let books = Books::new(self.rules.folder()?.path());
+        let name = identity::name(&self.command, command, &books)?;
         let upstream = program(self.command.clone(), Vec::new(), None)?;
-        Ok(vec![place((name, "/mcp".to_owned(), upstream))])
+        Ok(vec![Place {
+            command: Some(command),
+            ..place((name, "/mcp".to_owned(), upstream))
+        }])
     }
 
     fn configured(&self, server: config::Server) -> Result<Place, Failure> {
+        let mut identity = None;
         let upstream = match server.place {
             config::Place::Address { url, headers } => {
                 let invalid = |error: UpstreamError| Failure::new(Code::Config, error.to_string());
@@ -206,7 +215,8 @@ impl Serve {
                     let value = secret.reveal(&name)?;
                     env.push((name, value));
                 }
-                let command = command.into_iter().map(OsString::from).collect();
+                let command: Vec<_> = command.into_iter().map(OsString::from).collect();
+                identity = Some(identity::digest(&command, folder.as_deref()));
                 program(command, env, folder)?
             }
         };
@@ -214,6 +224,7 @@ impl Serve {
             path: format!("/mcp/{}", server.name),
             name: server.name,
             upstream,
+            command: identity,
             rules: self.rules.with(server.own),
             response_time: server.response_time,
         })
@@ -247,6 +258,8 @@ impl Serve {
 /// Opens the sessions of one server.
 struct Desk {
     server: String,
+    /// The digest of the command, if it is a program.
+    command: Option<Digest>,
     engine: Arc<Engine>,
     folder: Folder,
     rules: Rules,
@@ -270,7 +283,10 @@ impl Desk {
         let books = Books::new(self.folder.path());
         let (mut book, others) = {
             let _reading = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
-            books.of(&self.server)?
+            match self.command {
+                Some(command) => identity::book(&self.server, command, &books)?,
+                None => books.of(&self.server)?,
+            }
         };
         if self.rules.has_manifest() {
             pin(&mut book, &self.engine.policies());

@@ -11,10 +11,10 @@ use countersign_mcp::stdio::Door;
 use countersign_mcp::tools::Shelf;
 use countersign_mcp::{Gate, Session};
 
-use super::guard;
 use super::host::Wrapper;
 use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, origin, pin};
+use super::{guard, identity};
 use crate::books::Books;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -27,7 +27,8 @@ first. Standard output carries the protocol alone. The exit code is the server's
 
 Without a manifest every call is recorded, and held for a human unless somebody has said that the tool
 only reads (`countersign tools accept SERVER TOOL DIGEST --reads`). A tool is pinned when it is first seen; when its definition changes, calls of it
-are refused.
+are refused. A server is known by its command: another command gets another name, and under a name that
+is given with --server it is held until `countersign tools accept-command` says that it is the same.
 
 Examples:
   countersign mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
@@ -49,15 +50,16 @@ pub(crate) struct Wrap {
 impl Wrap {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let (program, arguments) = self.split_command()?;
-        let server = self
-            .server
-            .clone()
-            .unwrap_or_else(|| name_of(&self.command));
         let folder = self.rules.folder()?;
         let watch = Watch::new(self.rules.files());
         let engine = self.rules.engine()?;
         let books = Books::new(folder.path());
-        let (mut book, others) = books.of(&server)?;
+        let identity = identity::digest(&self.command, None);
+        let server = match &self.server {
+            Some(name) => name.clone(),
+            None => identity::name(&self.command, identity, &books)?,
+        };
+        let (mut book, others) = identity::book(&server, identity, &books)?;
         if self.rules.has_manifest() {
             pin(&mut book, &engine.policies());
         }

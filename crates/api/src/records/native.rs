@@ -229,6 +229,15 @@ pub(crate) const APPROVALS: Shape = Object(&Record {
     )],
 });
 
+pub(crate) const EDIT: Shape = Object(&Record {
+    name: "Edit",
+    about: "Other arguments for a call that is held",
+    fields: &[
+        must("args", Any, "The arguments in the place of the old ones"),
+        may("reason", Text, "Why, for the audit"),
+    ],
+});
+
 pub(crate) const VOTED: Shape = Object(&Record {
     name: "Voted",
     about: "A decision that was counted",

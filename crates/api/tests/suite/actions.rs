@@ -213,6 +213,64 @@ fn a_held_action_runs_after_people_approved_exactly_it() {
 }
 
 #[test]
+fn an_edited_request_takes_the_place_of_the_old_one() {
+    let scene = Scene::new(Some(MANIFEST));
+    with_dana(&scene);
+    let agent = scene.token(Role::Agent);
+    let approver = scene.token(Role::Approver);
+    let foreign = scene.token_for(Role::Approver, "x", Some("other"), None);
+    let held = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
+    let approval = held.text("approval_id");
+    let edit = format!("/v1/approvals/{approval}/edit");
+    let body = r#"{"args":{"amount":1},"reason":"too dear"}"#;
+    assert_eq!(scene.post(&edit, &agent, body).status, 403);
+    assert_eq!(scene.post(&edit, &foreign, body).status, 404);
+    let list = scene.post(&edit, &approver, r#"{"args":[]}"#);
+    assert_eq!((list.status, list.text("pointer").as_str()), (400, "/args"));
+    let edited = scene.post(&edit, &approver, body);
+    assert_eq!(
+        (edited.status, edited.text("state").as_str()),
+        (201, "pending")
+    );
+    assert!(edited.text("display").contains("amount: 1"));
+    let new = edited.text("approval_id");
+    assert_ne!(new, approval);
+    let old = scene.get(&format!("/v1/approvals/{approval}"), &approver);
+    assert_eq!(old.text("state"), "superseded");
+    assert_eq!(scene.post(&edit, &approver, body).text("code"), "C0801");
+
+    let vote = signed(&scene, &new, &Decision::Approved);
+    let votes = format!("/v1/approvals/{new}/votes");
+    assert_eq!(scene.post(&votes, &approver, &vote).status, 201);
+    let run = |amount: u32| {
+        let body = format!(
+            r#"{{"session_id":"s1","tool_name":"pay","args":{{"amount":{amount}}},"approval_id":"{new}"}}"#
+        );
+        scene.post("/v1/actions", &agent, &body)
+    };
+    assert_ne!(run(5).text("state"), "running");
+    assert_eq!(run(1).text("state"), "running");
+}
+
+#[test]
+fn the_end_of_a_session_takes_back_what_it_has_asked_for() {
+    let scene = Scene::new(Some(MANIFEST));
+    with_dana(&scene);
+    let agent = scene.token(Role::Agent);
+    let approver = scene.token(Role::Approver);
+    let approval = propose(&scene, &agent, "pay", r#"{"amount":5}"#).text("approval_id");
+    let end = r#"{"session_id":"s1","event_type":"TERMINATION","payload":{}}"#;
+    assert_eq!(scene.post("/v1/events", &agent, end).status, 201);
+    let card = scene.get(&format!("/v1/approvals/{approval}"), &approver);
+    assert_eq!(card.text("state"), "cancelled");
+    let vote = signed(&scene, &approval, &Decision::Approved);
+    let votes = format!("/v1/approvals/{approval}/votes");
+    let refused = scene.post(&votes, &approver, &vote);
+    assert_eq!(refused.text("code"), "C0801");
+    assert!(refused.text("detail").contains("cancelled"));
+}
+
+#[test]
 fn who_waits_hears_when_people_decide() {
     let scene = Scene::new(Some(MANIFEST));
     with_dana(&scene);

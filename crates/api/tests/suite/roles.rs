@@ -1,8 +1,10 @@
 //! Every route and every role: what the table says is what the door does.
 
+use std::io::Write as _;
+
 use countersign_api::{Permission, ROUTES, Role, Verb};
 
-use crate::scene::Scene;
+use crate::scene::{Answer, Scene};
 
 /// A path of the route that leads nowhere in particular.
 fn path(route: &str) -> String {
@@ -172,4 +174,37 @@ fn a_browser_comes_in_once_and_pages_must_be_ours() {
     assert_eq!(scene.say("POST", "/v1/events", &ours, event).status, 201);
     let both = format!("{cookie}{cookie}");
     assert_eq!(scene.say("GET", "/v1/me", &both, None).status, 401);
+}
+
+#[test]
+fn o04_approvals_answer_to_no_stranger_no_foreign_page_and_no_other_name() {
+    let scene = Scene::new(None);
+    let entered = scene.ask("GET", &scene.api.login_path().unwrap(), None, None);
+    let cookie = entered.header("set-cookie").unwrap();
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let foreign = format!("{cookie}Origin: https://evil.example\r\n");
+    let mut seen = 0;
+    for route in ROUTES
+        .iter()
+        .filter(|route| route.path.starts_with("/v1/approvals"))
+    {
+        let (method, path) = (route.method.as_str(), path(route.path));
+        let body = (route.method != Verb::Get).then_some("{}");
+        let ask = |headers: &str| scene.say(method, &path, headers, body).status;
+        assert_eq!(ask(""), 401, "{path}");
+        assert_eq!(ask(&foreign), 403, "{path}");
+        if route.method != Verb::Get {
+            let forged = scene.say(method, &path, &cookie, body);
+            assert_eq!(forged.text("code"), "C0909", "{path}");
+        }
+        // A name that leads to this machine, and is not one of its own.
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: rebound.example\r\n{cookie}Connection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        let mut stream = scene.connect();
+        stream.write_all(head.as_bytes()).unwrap();
+        assert_eq!(Answer::read(stream, false).status, 403, "{path}");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
 }

@@ -14,6 +14,8 @@ pub struct Evidence {
     pub head: Option<(SignedHead, VerifyingKey)>,
     /// Copies of earlier or later heads, kept elsewhere.
     pub anchors: Vec<Anchor>,
+    /// Whether a head has to be there: whoever writes the log signs a head with every entry.
+    pub must_be_signed: bool,
 }
 
 /// A check in progress. Feed it the lines in order.
@@ -96,6 +98,9 @@ pub enum Damage {
         /// The hash of the line before it.
         actual: Hash,
     },
+    /// There are entries, and no head that covers them.
+    #[error("the signed head is gone, which is written with every entry: the end may be cut")]
+    Headless,
     /// Nobody who should have signed the head has.
     #[error("the signature of the head does not fit")]
     HeadSignature,
@@ -195,6 +200,9 @@ impl AuditChain {
                 Some(head) => self.compare_head(head),
                 None => self.push(signed.claims().count, Damage::HeadSignature),
             },
+            None if self.evidence.must_be_signed && self.head.count > 0 => {
+                self.push(self.head.count, Damage::Headless);
+            }
             None => absent.push(Absent::SignedHead),
         }
         match self.evidence.anchors.last().map(|anchor| anchor.head.count) {

@@ -104,7 +104,7 @@ names! {
         KeyRevoked = "key:revoked",
         /// Who must agree was changed.
         ConfigurationChanged = "configuration:changed",
-        /// The end of the log was repaired after a power cut.
+        /// The file had lost its end, or was gone; what was missing came from the database.
         Recovered = "audit:recovered",
     }
 }

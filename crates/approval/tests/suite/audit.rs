@@ -41,6 +41,7 @@ fn signed(head: Head) -> Evidence {
     Evidence {
         head: Some((head.sign(&key()), key().verifying_key())),
         anchors: Vec::new(),
+        must_be_signed: false,
     }
 }
 
@@ -51,6 +52,7 @@ fn anchored(head: Head) -> Evidence {
             head,
             written_at: at(0),
         }],
+        must_be_signed: false,
     }
 }
 
@@ -158,6 +160,18 @@ fn g04_a_cut_of_one_entry_is_found_with_a_signed_head_or_an_anchor_only() {
     assert_eq!(blind.condition(), Condition::Intact);
     let warning = "no signed head: a cut or rewritten end would not be found";
     assert_eq!(blind.absent[0].to_string(), warning);
+    // Where a head is written with every entry, its absence is damage.
+    let folder = Evidence {
+        must_be_signed: true,
+        ..Evidence::default()
+    };
+    let report = AuditChain::verify(&cut, folder.clone());
+    assert_eq!(report.condition(), Condition::Damaged);
+    assert_eq!(report.findings[0].damage, Damage::Headless);
+    assert_eq!(
+        AuditChain::verify(b"", folder).condition(),
+        Condition::Intact
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Editing: another request takes the place of one that nobody has used.
 
-use countersign_approval::{ArgumentsError, Human, Refusal};
+use countersign_approval::{ArgumentsError, Human, Reason, Refusal};
 use countersign_policy::{Decision, Hearing};
 
 use super::ask::Unaskable;
@@ -41,13 +41,21 @@ impl From<Fault> for NotEdited {
 }
 
 impl Engine {
-    /// Asks for the same call with other arguments. The edited call is judged by policy like any
-    /// other; a new envelope is made, which people decide from the start, and the old one is
-    /// superseded in the same transaction.
-    pub fn edit(&self, id: ApprovalId, args: Json, by: &Human) -> Result<Envelope, NotEdited> {
+    /// Asks for the same call with other arguments. The edited call is judged like any other, by the
+    /// policies that the request was made under; the door that runs it compares them with its own. A
+    /// new envelope is made, which people decide from the start, and the old one is superseded in
+    /// the same transaction.
+    pub fn edit(
+        &self,
+        id: ApprovalId,
+        args: Json,
+        by: &Human,
+        reason: Option<&Reason>,
+    ) -> Result<Envelope, NotEdited> {
         let args = Arguments::new(args)?;
+        let who = (by, reason);
         for _ in 0..ATTEMPTS {
-            match self.try_edit(id, &args, by) {
+            match self.try_edit(id, &args, who) {
                 Err(Fault::Store(error)) if is_race(&error) => {}
                 result => return result?,
             }
@@ -59,7 +67,7 @@ impl Engine {
         &self,
         id: ApprovalId,
         args: &Arguments,
-        by: &Human,
+        who: (&Human, Option<&Reason>),
     ) -> Result<Result<Envelope, NotEdited>, Fault> {
         let reader = self.store().reader();
         let row = reader.approval(id)?;
@@ -97,16 +105,19 @@ impl Engine {
             bytes: args.canonical(),
             encode: &|args| args.to_sorted_ascii(),
         };
-        self.replace(&proposal, &old, by)
+        match self.replace(&proposal, &old, who) {
+            Err(fault) => Err(Fault::Approval(self.closed(&old, fault)?)),
+            result => result,
+        }
     }
 
     fn replace(
         &self,
         proposal: &Proposal<'_>,
         old: &Standing,
-        by: &Human,
+        (by, reason): (&Human, Option<&Reason>),
     ) -> Result<Result<Envelope, NotEdited>, Fault> {
-        let policies = self.policies();
+        let policies = self.policies_with(old.envelope.plan().policy())?;
         self.keep(&policies)?;
         let now = self.now()?;
         let place = self.sessions.place(proposal.scope);
@@ -133,7 +144,11 @@ impl Engine {
         let mut entry = Entry::new(now, Outcome::Superseded);
         entry.about = Some(About::envelope(&old.envelope));
         entry.actor = Some(by.to_string());
-        entry.detail = Some(format!("edited as {}", asked.envelope.id()));
+        let new = asked.envelope.id();
+        entry.detail = Some(match reason {
+            Some(reason) => format!("edited as {new}: {}", reason.as_str()),
+            None => format!("edited as {new}"),
+        });
         let mut supersede = Some(Change::step(
             old.row.id,
             old.row.state,

@@ -78,40 +78,50 @@ impl Engine {
         let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
         let standing = self.standing(row)?;
         let now = self.now()?;
-        let labels = match self.bound(&standing, wanted)? {
+        let redeemed = self.use_bound(wanted, encode, &standing, now);
+        let refusal = match redeemed {
+            Ok(redeemed) => return Ok(redeemed),
+            Err(Fault::Approval(refusal)) => refusal,
+            Err(fault) => self.closed(&standing, fault)?,
+        };
+        let mut entry = Entry::new(now, refusal.outcome());
+        entry.about = Some(About::envelope(&standing.envelope));
+        entry.detail = Some(refusal.to_string());
+        self.note(&standing, entry, &refusal, now)?;
+        Err(Fault::Approval(refusal))
+    }
+
+    /// Takes the use for what is wanted, if that is what was approved.
+    fn use_bound(
+        &self,
+        wanted: Wanted<'_>,
+        encode: &dyn Fn(&ToolCall) -> Vec<u8>,
+        standing: &Standing,
+        now: UnixMs,
+    ) -> Result<Redeemed, Fault> {
+        let drift = || drift::between(wanted.args, &standing.envelope);
+        let labels = match self.bound(standing, wanted)? {
             Bound::Same(labels) => labels,
             Bound::Other => {
-                let drift = drift::between(wanted.args, &standing.envelope);
                 // At other points than calls nothing ran that could have failed.
                 let is_call = !standing.is_at_a_point();
-                if let Some(drift) = drift.filter(|_| is_call) {
-                    let _noted = self.deny_drift(drift, &standing, now)?;
+                if let Some(drift) = drift().filter(|_| is_call) {
+                    let _noted = self.deny_drift(drift, standing, now)?;
                     return Err(Fault::ActionMismatch);
                 }
-                return Err(self.deny_mismatch(&standing, now)?);
+                return Err(self.deny_mismatch(standing, now)?);
             }
-            Bound::No => {
-                if let Some(drift) = drift::between(wanted.args, &standing.envelope) {
-                    return self
-                        .deny_drift(drift, &standing, now)
-                        .map(Redeemed::Drifted);
+            Bound::No => match drift() {
+                Some(drift) => {
+                    let denied = self.deny_drift(drift, standing, now);
+                    return denied.map(Redeemed::Drifted);
                 }
-                Vec::new()
-            }
+                None => Vec::new(),
+            },
         };
-        match self.executable(wanted.tool, &standing, now) {
-            Ok(verified) => self
-                .consume(verified, encode, (&standing, labels), now)
-                .map(Redeemed::Permit),
-            Err(Fault::Approval(refusal)) => {
-                let mut entry = Entry::new(now, refusal.outcome());
-                entry.about = Some(About::envelope(&standing.envelope));
-                entry.detail = Some(refusal.to_string());
-                self.note(&standing, entry, &refusal, now)?;
-                Err(Fault::Approval(refusal))
-            }
-            Err(fault) => Err(fault),
-        }
+        let verified = self.executable(wanted.tool, standing, now)?;
+        self.consume(verified, encode, (standing, labels), now)
+            .map(Redeemed::Permit)
     }
 
     fn executable(

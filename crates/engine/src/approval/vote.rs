@@ -7,6 +7,7 @@ use countersign_approval::{
 };
 use countersign_event::payload::{ApprovalDecided, ErrorRaised, ToolCallDenied};
 
+use super::sweep::{is_open, takes_nothing};
 use super::*;
 use crate::Engine;
 
@@ -92,15 +93,17 @@ impl Engine {
         };
         let standing = self.standing(row)?;
         let now = self.now()?;
-        match self.checked(submission, &standing, now) {
-            Ok((vote, keys)) => self.cast(submission, vote, &keys, &standing, now),
-            Err(Fault::Approval(refusal)) => {
-                let entry = rejected(&refusal, submission, &standing, now);
-                self.note(&standing, entry, &refusal, now)?;
-                Err(Fault::Approval(refusal))
-            }
-            Err(fault) => Err(fault),
-        }
+        let counted = self
+            .checked(submission, &standing, now)
+            .and_then(|(vote, keys)| self.cast(submission, vote, &keys, &standing, now));
+        let refusal = match counted {
+            Ok(voted) => return Ok(voted),
+            Err(Fault::Approval(refusal)) => refusal,
+            Err(fault) => self.closed(&standing, fault)?,
+        };
+        let entry = rejected(&refusal, submission, &standing, now);
+        self.note(&standing, entry, &refusal, now)?;
+        Err(Fault::Approval(refusal))
     }
 
     fn checked(
@@ -162,9 +165,14 @@ impl Engine {
             None => {
                 let id = standing.envelope.id();
                 let event = decided(submission, &standing.envelope, None);
-                let change = Change::vote(id, after, entry, now);
+                let change = Change::vote(id, after, entry.clone(), now);
                 let event = (EventType::ApprovalDecided, event);
-                let _durable = self.record_events(&standing.row.scope, now, vec![event], change)?;
+                match self.record_events(&standing.row.scope, now, vec![event], change) {
+                    Err(fault) if takes_nothing(&fault) && !is_open(standing.row.state) => {
+                        self.record_apart(&late(submission), &entry, now)?;
+                    }
+                    result => drop(result?),
+                }
                 standing.row.state
             }
         };
@@ -235,9 +243,12 @@ impl Engine {
         refusal: &Refusal,
         now: UnixMs,
     ) -> Result<(), Fault> {
-        let change = Change::note(entry, now);
-        self.record_events(&standing.row.scope, now, vec![raised(refusal)], change)
-            .map(drop)
+        let event = raised(refusal);
+        let change = Change::note(entry.clone(), now);
+        match self.record_events(&standing.row.scope, now, vec![event.clone()], change) {
+            Err(fault) if takes_nothing(&fault) => self.record_apart(&event, &entry, now),
+            result => result.map(drop),
+        }
     }
 }
 

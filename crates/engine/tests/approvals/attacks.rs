@@ -31,6 +31,7 @@ impl Scene {
         let evidence = Evidence {
             head: Some((head, SigningKey::from_bytes(&seed).verifying_key())),
             anchors: Vec::new(),
+            must_be_signed: true,
         };
         AuditChain::verify(&log, evidence).condition()
     }
@@ -165,8 +166,12 @@ fn j06_what_was_superseded_cannot_be_edited_again() {
     let scene = Scene::new(&["olga"], 1);
     let old = scene.ask("c1");
     let olga = Human::new("olga").unwrap();
-    let new = scene.engine.edit(old.id(), json(r#"{"cents":1}"#), &olga);
-    let again = scene.engine.edit(old.id(), json(r#"{"cents":2}"#), &olga);
+    let new = scene
+        .engine
+        .edit(old.id(), json(r#"{"cents":1}"#), &olga, None);
+    let again = scene
+        .engine
+        .edit(old.id(), json(r#"{"cents":2}"#), &olga, None);
     assert!(matches!(again, Err(NotEdited::Refused(_))), "{again:?}");
     assert_eq!(scene.state(new.unwrap().id()), State::Pending);
     scene.verify();

@@ -24,7 +24,7 @@ fn j06_an_edit_is_a_new_request_and_the_old_one_is_superseded() {
     let old = scene.ask("c1");
     let olga = Human::new("olga").unwrap();
     let edited = json(r#"{"cents":1,"to":"c1"}"#);
-    let new = scene.engine.edit(old.id(), edited, &olga).unwrap();
+    let new = scene.engine.edit(old.id(), edited, &olga, None).unwrap();
     assert_eq!(new.supersedes(), Some(old.id()));
     assert_ne!(new.plan().hash(), old.plan().hash());
     assert_eq!(scene.state(old.id()), State::Superseded);
@@ -38,7 +38,7 @@ fn j06_an_edit_is_a_new_request_and_the_old_one_is_superseded() {
     assert_eq!(ran, br#"{"cents":1,"to":"c1"}"#);
     let audit = scene.audit();
     assert_eq!(audit[..3], ["requested", "superseded", "requested"]);
-    let again = scene.engine.edit(new.id(), json("{}"), &olga);
+    let again = scene.engine.edit(new.id(), json("{}"), &olga, None);
     assert!(matches!(again, Err(NotEdited::Refused(_))), "{again:?}");
     scene.verify();
 }
@@ -49,7 +49,10 @@ fn j06_an_edit_of_an_approved_request_needs_a_new_approval() {
     let old = scene.ask("c1");
     scene.approve(0, &old);
     let olga = Human::new("olga").unwrap();
-    let new = scene.engine.edit(old.id(), json("{}"), &olga).unwrap();
+    let new = scene
+        .engine
+        .edit(old.id(), json("{}"), &olga, None)
+        .unwrap();
     assert_eq!(refusal(scene.redeem(old.id())), "superseded");
     assert_eq!(refusal(scene.redeem(new.id())), "not_approved");
     scene.verify();
@@ -62,9 +65,9 @@ fn j06_an_edit_that_policy_denies_is_refused_and_the_request_stays() {
     let old = hold.approval.unwrap();
     let olga = Human::new("olga").unwrap();
     let outside = json(r#"{"url":"https://evil.example/"}"#);
-    let refused = scene.engine.edit(old.id(), outside, &olga);
+    let refused = scene.engine.edit(old.id(), outside, &olga, None);
     assert!(matches!(refused, Err(NotEdited::Denied(_))), "{refused:?}");
-    let list = scene.engine.edit(old.id(), json("[]"), &olga);
+    let list = scene.engine.edit(old.id(), json("[]"), &olga, None);
     assert!(matches!(list, Err(NotEdited::Arguments(_))), "{list:?}");
     assert_eq!(scene.state(old.id()), State::Pending);
     scene.verify();
@@ -170,7 +173,7 @@ fn d06_what_is_over_is_forgotten_in_time_and_its_nonce_never() {
     scene.run(permit(scene.redeem(used.id())));
     scene.approve(0, &waiting);
     scene.wait(3_600_000);
-    assert_eq!(scene.engine.sweep().unwrap(), 2);
+    assert_eq!(scene.engine.sweep().unwrap().moved, 2);
     assert_eq!(scene.engine.prune().unwrap(), 0);
     let keep = ApprovalTimes::default().keep_ms;
     scene.wait(keep - 3_600_000);

@@ -138,7 +138,7 @@ fn f01_the_last_millisecond_counts() {
     scene.approve(0, &early);
     scene.wait(1);
     assert_eq!(code(scene.vote(0, &late, Decision::Approved)), "expired");
-    assert_eq!(scene.engine.sweep().unwrap(), 1);
+    assert_eq!(scene.engine.sweep().unwrap().moved, 1);
     assert_eq!(scene.state(late.id()), State::Expired);
 
     scene.wait(execute - 2);
@@ -147,7 +147,7 @@ fn f01_the_last_millisecond_counts() {
     scene.approve(0, &unused);
     scene.wait(execute);
     assert_eq!(refusal(scene.redeem(unused.id())), "expired_unused");
-    assert_eq!(scene.engine.sweep().unwrap(), 1);
+    assert_eq!(scene.engine.sweep().unwrap().moved, 1);
     assert_eq!(scene.state(unused.id()), State::ExpiredUnused);
     scene.verify();
 }
@@ -299,12 +299,12 @@ fn e02_to_e04_what_a_process_did_not_finish_is_told_truly() {
     let running = scene.engine.begin(second, &bytes).unwrap();
     // The owner lives, so nobody speaks for it.
     let other = engine(scene.folder.path(), &scene.clock);
-    assert_eq!(other.sweep().unwrap(), 0);
+    assert_eq!(other.sweep().unwrap().moved, 0);
     drop(other);
 
     drop((first, running));
     let scene = scene.restart();
-    assert_eq!(scene.engine.sweep().unwrap(), 2);
+    assert_eq!(scene.engine.sweep().unwrap().moved, 2);
     assert_eq!(scene.state(consumed.id()), State::NotStarted);
     assert_eq!(scene.state(started.id()), State::Unknown);
     assert_eq!(refusal(scene.redeem(consumed.id())), "replayed");

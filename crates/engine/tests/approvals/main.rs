@@ -11,6 +11,7 @@ mod attacks;
 mod changes;
 #[cfg(unix)]
 mod children;
+mod endings;
 mod leases;
 mod life;
 mod parts;

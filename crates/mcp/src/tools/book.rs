@@ -1,6 +1,6 @@
 //! The definitions that were accepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use countersign_canon::{Digest, Json};
 
@@ -10,6 +10,8 @@ use super::Definition;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Book {
     server: String,
+    /// Digests of the commands that start it; none if nobody has noted one.
+    commands: BTreeSet<Digest>,
     pins: BTreeMap<String, Pin>,
     /// What was seen and waits for somebody to look at it.
     proposed: BTreeMap<String, Definition>,
@@ -61,6 +63,7 @@ impl Book {
     pub fn new(server: impl Into<String>) -> Self {
         Self {
             server: server.into(),
+            commands: BTreeSet::new(),
             pins: BTreeMap::new(),
             proposed: BTreeMap::new(),
         }
@@ -69,6 +72,21 @@ impl Book {
     /// The server.
     pub fn server(&self) -> &str {
         &self.server
+    }
+
+    /// The commands that start it, by their digests.
+    pub fn commands(&self) -> &BTreeSet<Digest> {
+        &self.commands
+    }
+
+    /// Notes that this command starts the server as well.
+    pub fn accept_command(&mut self, command: Digest) {
+        self.commands.insert(command);
+    }
+
+    /// Forgets which tools only read: somebody said so about another program.
+    pub fn forget_reads(&mut self) {
+        self.pins.values_mut().for_each(|pin| pin.reads = false);
     }
 
     /// The accepted tools by name.
@@ -124,6 +142,7 @@ impl Book {
 
     /// Takes over what a person has accepted in another copy of this book.
     pub fn adopt(&mut self, other: &Self) {
+        self.commands.clone_from(&other.commands);
         let accepted = other.pins.iter();
         for (name, pin) in accepted.filter(|(_, pin)| pin.origin == Origin::Accepted) {
             let digest = pin.digest;
@@ -195,7 +214,10 @@ impl Book {
             .proposed
             .iter()
             .map(|(name, definition)| (name.clone(), definition.value().clone()));
+        let commands = self.commands.iter();
+        let commands = commands.map(|command| Json::from(command.to_string()));
         Json::object([
+            ("commands", Json::Array(commands.collect())),
             ("proposed", Json::object(proposed)),
             ("schema", Json::from(SCHEMA)),
             ("server", Json::from(self.server.as_str())),
@@ -215,6 +237,13 @@ impl Book {
         let mut book = Self::new(server);
         for (name, one) in tools {
             book.pins.insert(name.to_owned(), read_pin(name, one)?);
+        }
+        // Books from before commands were noted have none.
+        let commands = json.get("commands").and_then(Json::as_array);
+        for command in commands.into_iter().flatten() {
+            let command = command.as_str().and_then(|command| command.parse().ok());
+            let command = command.ok_or(BookError("a command is no digest"))?;
+            book.commands.insert(command);
         }
         let proposed = json.get("proposed").and_then(Json::as_object);
         for (name, definition) in proposed.into_iter().flatten() {

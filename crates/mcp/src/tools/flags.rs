@@ -3,8 +3,7 @@
 //! A flag is a hint for the person who reviews a definition. Its absence means nothing.
 
 use countersign_canon::Json;
-
-use super::look::is_invisible;
+use countersign_display::is_invisible;
 
 /// Something for a reviewer to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use countersign_canon::Digest;
+use countersign_display::outlines;
 
-use super::look::outlines;
 use super::{Book, Definition, Sighting};
 
 /// The tools of one server as they stand now.

@@ -150,26 +150,6 @@ fn newcomers_that_pose_as_others_are_not_accepted() {
 }
 
 #[test]
-fn names_that_people_tell_apart_are_not_alike() {
-    for (one, other) in [
-        ("read_file", "read_files"),
-        ("get", "set"),
-        ("a.b", "a-b"),
-        ("x", "x"),
-    ] {
-        assert!(!alike(one, other), "{one} {other}");
-    }
-    for (one, other) in [
-        ("read", "reаd"),
-        ("pay", "PAY"),
-        ("list1", "listl"),
-        ("a", "a\u{e0041}"),
-    ] {
-        assert!(alike(one, other), "{one} {other}");
-    }
-}
-
-#[test]
 fn a_book_comes_back_as_it_was_and_not_when_it_was_changed() {
     let mut book = Book::new("s");
     book.accept(&definition(

@@ -1,10 +1,24 @@
 //! The audit that the program wrote, damaged in every way.
 
 use countersign_approval::Human;
-use countersign_engine::{Desk, SystemClock};
+use countersign_engine::{Clock, ClockError, Desk, SystemClock};
 use countersign_store::{Options, Store};
+use std::ops::RangeInclusive;
 
 use super::*;
+
+/// A clock that is so many milliseconds behind.
+struct Behind(u64);
+
+impl Clock for Behind {
+    fn now_unix_ms(&self) -> Result<u64, ClockError> {
+        Ok(SystemClock.now_unix_ms()? - self.0)
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        SystemClock.monotonic_ms()
+    }
+}
 
 struct Scene {
     _temporary: tempfile::TempDir,
@@ -14,20 +28,29 @@ struct Scene {
 impl Scene {
     /// A data folder with an audit of six entries.
     fn new() -> Self {
+        Self::of_age(0)
+    }
+
+    /// The same, written some time ago.
+    fn of_age(ms: u64) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let folder = Folder::new(temporary.path());
         let scene = Self {
             _temporary: temporary,
             folder,
         };
-        scene.append(1..=6);
+        scene.append_before(1..=6, ms);
         scene
     }
 
     /// Adds an approver for each seed: an entry each.
-    fn append(&self, seeds: std::ops::RangeInclusive<u8>) {
+    fn append(&self, seeds: RangeInclusive<u8>) {
+        self.append_before(seeds, 0);
+    }
+
+    fn append_before(&self, seeds: RangeInclusive<u8>, ms: u64) {
         let store = Store::open(&self.folder, Options::default()).unwrap();
-        let desk = Desk::new(store, SystemClock).unwrap();
+        let desk = Desk::new(store, Behind(ms)).unwrap();
         for seed in seeds {
             let person = Human::new(format!("p{seed}")).unwrap();
             let key = SigningKey::from_bytes(&[seed; 32]).verifying_key();
@@ -118,7 +141,13 @@ fn g05_without_the_file_the_signed_head_tells() {
         "entry 1: missing: the log once had 6 entries"
     );
     fs::remove_dir_all(scene.folder.audit()).unwrap();
-    assert_eq!(scene.check().problems, ["there is no audit here"]);
+    assert_eq!(
+        scene.check().problems,
+        [
+            "there is no audit here",
+            "entry 1: missing: the database has 6 entries"
+        ]
+    );
 }
 
 #[test]
@@ -132,15 +161,104 @@ fn g08_a_rewritten_end_with_right_hashes_is_found() {
     scene.write(&lines);
     assert!(scene.check().problems[0].starts_with("entry 6: rewritten"));
 
-    // Without the signed head nobody can tell, and it says so.
+    // Without the signed head nothing holds: it is written with every entry.
     fs::remove_file(scene.path("head.json")).unwrap();
     fs::remove_file(scene.path("anchor.json")).unwrap();
     let findings = scene.check();
-    assert!(findings.is_good());
-    assert!(
-        findings
-            .not_checked
-            .contains(&Absent::SignedHead.to_string())
+    assert_eq!(
+        findings.problems,
+        [
+            "entry 6: the signed head is gone, which is written with every entry: the end may be cut",
+            "the entries are not those of the database"
+        ]
+    );
+    let absent = Absent::SignedHead.to_string();
+    assert!(findings.not_checked.contains(&absent));
+}
+
+#[test]
+fn a_cut_end_without_any_head_is_found_with_and_without_the_database() {
+    let scene = Scene::new();
+    for name in ["head.json", "anchor.json"] {
+        fs::remove_file(scene.path(name)).unwrap();
+    }
+    scene.write(&scene.lines()[..2]);
+    let findings = scene.check();
+    let gone = "entry 2: the signed head is gone";
+    assert!(findings.problems[0].starts_with(gone));
+    assert_eq!(
+        findings.problems[1],
+        "entry 3: missing: the database has 6 entries"
+    );
+    assert!(findings.text(Path::new("x")).starts_with("FAILED ✗"));
+    fs::remove_file(scene.folder.database()).unwrap();
+    let findings = scene.check();
+    assert!(findings.problems[0].starts_with(gone));
+    assert_eq!(findings.problems.len(), 1);
+}
+
+#[test]
+fn what_does_not_hold_is_not_among_what_was_checked() {
+    let holds = |change: fn(&mut Vec<String>)| {
+        let scene = Scene::new();
+        let mut lines = scene.lines();
+        change(&mut lines);
+        scene.write(&lines);
+        scene.check().checked
+    };
+    let has = |checked: &[String], part: &str| checked.iter().any(|it| it.contains(part));
+    let good = holds(|_| {});
+    for claim in [
+        "the form",
+        "the link",
+        "the signed head",
+        "the anchor",
+        "the database",
+    ] {
+        assert!(has(&good, claim), "{claim}: {good:?}");
+    }
+    let cut = holds(|lines| drop(lines.pop()));
+    assert!(has(&cut, "the form") && has(&cut, "the link"));
+    assert!(!has(&cut, "the signed head") && !has(&cut, "the anchor"));
+    assert!(!has(&cut, "the database"));
+    let swapped = holds(|lines| lines.swap(1, 2));
+    assert!(has(&swapped, "the form") && !has(&swapped, "the link"));
+    assert!(!has(&swapped, "the database"));
+    let garbled = holds(|lines| lines[1] = "{}".to_owned());
+    assert!(!has(&garbled, "the form") && !has(&garbled, "the link"));
+}
+
+#[test]
+fn whoever_completes_a_file_that_was_cut_says_so() {
+    for with_head in [true, false] {
+        // Where nobody signed for what is gone, it is older than any write takes.
+        let scene = Scene::of_age(if with_head { 0 } else { 3_600_000 });
+        scene.write(&scene.lines()[..4]);
+        if !with_head {
+            fs::remove_dir_all(scene.folder.audit()).unwrap();
+        }
+        scene.append(7..=7);
+        let findings = scene.check();
+        assert_eq!(findings.problems, Vec::<String>::new());
+        let lines = scene.lines();
+        assert_eq!(lines.len(), 8);
+        assert!(lines[7].contains("audit:recovered"), "{}", lines[7]);
+        let first = if with_head { 5 } else { 1 };
+        let lost = format!("the file had lost what it had from entry {first} on");
+        assert!(lines[7].contains(&lost), "{}", lines[7]);
+        // Nothing is missing now, so nothing more is said.
+        scene.append(8..=8);
+        assert_eq!(scene.lines().len(), 9);
+    }
+}
+
+#[test]
+fn without_its_key_the_head_shows_nothing() {
+    let scene = Scene::new();
+    fs::remove_file(scene.folder.audit_key()).unwrap();
+    assert_eq!(
+        scene.check().problems,
+        ["head.json: the key of the audit is gone; give --public-key"]
     );
 }
 
@@ -155,6 +273,12 @@ fn g09_an_old_audit_put_back_is_found_by_what_was_noted() {
     for (name, text) in names.iter().zip(&old) {
         fs::write(scene.path(name), text).unwrap();
     }
+    assert_eq!(
+        scene.check().problems,
+        ["entry 7: missing: the database has 8 entries"]
+    );
+    // With an old database too, only what was noted tells.
+    fs::remove_file(scene.folder.database()).unwrap();
     let findings = scene.check();
     assert!(findings.is_good());
     assert!(

@@ -1,0 +1,34 @@
+//! What is over, before anything is shown or decided.
+
+use countersign_engine::{Desk, Standing};
+use countersign_store::Approval;
+
+use crate::errors::Failure;
+use crate::output::{self, visible};
+
+/// Moves what is over. A request that cannot be moved is told of; the others do not wait for it.
+pub(super) fn sweep(desk: &Desk) -> Result<(), Failure> {
+    for (id, refusal) in desk.sweep()?.failed {
+        let message = refusal.message();
+        output::stderr(&visible(&format!(
+            "countersign: {id} is over and cannot be ended: {message}"
+        )));
+    }
+    Ok(())
+}
+
+/// The requests that can be read; says which cannot.
+pub(super) fn readable(rows: Vec<Approval>, desk: &Desk) -> Vec<Standing> {
+    let mut standings = Vec::with_capacity(rows.len());
+    for row in rows {
+        match desk.approval(row.id) {
+            Ok(standing) => standings.extend(standing),
+            Err(refusal) => output::stderr(&visible(&format!(
+                "countersign: {} cannot be shown: {}",
+                row.id,
+                refusal.message()
+            ))),
+        }
+    }
+    standings
+}
