@@ -1,0 +1,153 @@
+//! Points of an agent's life at which somebody may want to be asked: its start and end, what its model and
+//! its human are asked, and what tools answer.
+
+use countersign_engine as engine;
+
+use super::*;
+
+impl Gate {
+    pub(super) fn attends(&self, point: Point) -> bool {
+        self.engine.policies().attends(point)
+    }
+
+    pub(super) fn intervene(
+        &self,
+        point: Point,
+        subject: Json,
+        call_id: Option<String>,
+    ) -> Intervened {
+        let intervened = self.engine.intervene(&Intervention {
+            scope: &self.scope,
+            point,
+            origin: &self.origin,
+            subject,
+            call_id,
+        });
+        if let Intervened::Held(hold) = &intervened
+            && let Ok(envelope) = &hold.approval
+        {
+            // The peers cannot wait here, so nobody needs to decide.
+            let _ = self.engine.cancel(envelope.id());
+        }
+        intervened
+    }
+
+    /// Whether the agent may begin. Asked once; everybody else hears the same.
+    pub(super) fn open(&self, about: Json) -> Result<(), Refused> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*opened {
+            return opened.clone();
+        }
+        let subject = Json::object([("agent_init", about)]);
+        let answer = match self.attends(Point::AgentStartup) {
+            false => Ok(()),
+            true => match self.intervene(Point::AgentStartup, subject, None) {
+                // There is nothing of the agent's start that could be changed.
+                Intervened::Passed(passed) if passed.changed.is_some() => Err(unsupported()),
+                Intervened::Passed(_) => Ok(()),
+                Intervened::Held(hold) => Err(hold::refused(&hold)),
+                Intervened::Refused(refusal) => Err(refused(&refusal)),
+            },
+        };
+        *opened = Some(answer.clone());
+        answer
+    }
+
+    pub(super) fn pass(
+        &self,
+        (point, subject, call_id): (Point, Json, Option<String>),
+        entries: Vec<Entry>,
+        then: Delivery,
+    ) -> Done {
+        if !self.attends(point) {
+            return deliver(self.record(entries), then);
+        }
+        // The engine tells of model calls itself.
+        let entries = match call_id {
+            Some(_) => Vec::new(),
+            None => entries,
+        };
+        match self.intervene(point, subject.clone(), call_id) {
+            Intervened::Passed(passed) => match (self.record(entries), passed.changed) {
+                (Ok(()), Some(changed)) if is_changeable(point, &changed, &subject) => {
+                    Done::Instead(then, Instead::Subject(point, changed))
+                }
+                (Ok(()), Some(_)) => Done::Instead(then, Instead::Nothing(unsupported())),
+                (recorded, None) | (recorded @ Err(_), _) => deliver(recorded, then),
+            },
+            Intervened::Held(hold) => Done::Unrecorded(then.waits, hold::refused(&hold)),
+            Intervened::Refused(refusal) => Done::Unrecorded(then.waits, refused(&refusal)),
+        }
+    }
+
+    pub(super) fn settle(
+        &self,
+        running: Running,
+        outcome: Outcome,
+        is_whole: bool,
+        then: Delivery,
+    ) -> Done {
+        let unseen = !is_whole && self.attends(Point::PostToolCall);
+        let outcome = match unseen {
+            false => outcome,
+            // FAIL-CLOSED: what nobody could look at is not delivered.
+            true => Outcome::Lost {
+                code: "result_not_judged".to_owned(),
+                message: "the result is too large, or has numbers that are not exact".to_owned(),
+            },
+        };
+        let settled = match self.engine.settle_soon(running, outcome) {
+            Ok(settled) => settled,
+            Err(refusal) => return deliver(Err(refusal), then),
+        };
+        if unseen {
+            let withheld = withheld("runtime_error:resource_limit_exceeded");
+            return Done::Instead(then, Instead::Nothing(withheld));
+        }
+        let event = settled.recorded().map(|recorded| recorded.hash());
+        match settled.into_delivery() {
+            engine::Delivery::AsItCame => Done::Deliver(then),
+            engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),
+            engine::Delivery::Withheld(reason) => {
+                let refused = Refused {
+                    event,
+                    ..withheld(&reason)
+                };
+                Done::Instead(then, Instead::Nothing(refused))
+            }
+        }
+    }
+}
+
+/// Whether nothing was changed but the one part that is delivered.
+fn is_changeable(point: Point, changed: &Json, before: &Json) -> bool {
+    let path: &[&str] = match point {
+        Point::PreModelCall => &["messages"],
+        Point::PostModelCall => &["response"],
+        Point::Input => &["input", "body"],
+        Point::Output => &["response", "content"],
+        _ => return false,
+    };
+    let old = path.iter().try_fold(before, |json, name| json.get(name));
+    let mut rest = changed.clone();
+    let place = path.iter().try_fold(&mut rest, |json, name| {
+        json.as_object_mut()
+            .and_then(|members| members.get_mut(name))
+    });
+    match (place, old) {
+        (Some(place), Some(old)) => *place = old.clone(),
+        _ => return false,
+    }
+    rest == *before
+}
+
+fn withheld(reason: &str) -> Refused {
+    Refused::denied(reason, engine::Delivery::text_for_model(reason))
+}
+
+pub(crate) fn unsupported() -> Refused {
+    Refused::denied(
+        "runtime_error:adapter_unsupported",
+        "refused: ask the operator; do not retry",
+    )
+}
