@@ -175,8 +175,8 @@ impl Run<'_, '_> {
         let incomplete = |problem| Error::Incomplete { seq, problem };
         let held = self.held.get(event.call_id.unwrap_or_default());
         let held = held.ok_or_else(|| incomplete("no call of this name waits for people"))?;
-        let envelope = request.envelope.as_ref().map(Json::to_sorted_ascii);
-        let envelope = envelope.and_then(|text| Envelope::read(&text).ok());
+        let envelope = request.envelope.as_ref().and_then(Json::as_str);
+        let envelope = envelope.and_then(|text| Envelope::read(text.as_bytes()).ok());
         let call = envelope
             .as_ref()
             .and_then(|envelope| envelope.plan().calls().first());

@@ -110,6 +110,11 @@ const CLASSES: &[(&str, &str, Class)] = &[
         Class::Digest,
     ),
     (
+        "enforced_identity",
+        "countersign.payload.enforced_identity",
+        Class::Digest,
+    ),
+    (
         "expires_unix_ms",
         "countersign.payload.expires_unix_ms",
         Class::Plain,
@@ -121,6 +126,16 @@ const CLASSES: &[(&str, &str, Class)] = &[
         Class::Name,
     ),
     ("from_agent", "countersign.payload.from_agent", Class::Name),
+    (
+        "input_identity",
+        "countersign.payload.input_identity",
+        Class::Digest,
+    ),
+    (
+        "intervention_point",
+        "countersign.payload.intervention_point",
+        Class::Name,
+    ),
     ("is_error", "countersign.payload.is_error", Class::Plain),
     ("key", "countersign.payload.key", Class::Name),
     ("latency_ms", "countersign.payload.latency_ms", Class::Plain),
