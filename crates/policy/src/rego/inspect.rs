@@ -57,9 +57,10 @@ pub(super) fn syntax(tree: &str) -> Option<Syntax> {
         for rule in rules.as_array()? {
             syntax.doubtful.extend(types::doubts(rule));
         }
-        // A package with an odd name is known by the part that is not.
-        let package = path(module.get("package")?.get("refr")?).unwrap_or_default();
-        functions.add(&package, rules);
+        let text = policy
+            .get("source")
+            .and_then(|source| source.get("contents"));
+        functions.add(module, text?.as_str()?);
     }
     syntax.recursive = functions.recursive();
     syntax.notice_failing_calls(&functions);

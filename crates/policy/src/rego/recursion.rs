@@ -1,7 +1,7 @@
-//! Functions that call themselves.
+//! Functions that can come to themselves, by calls or by way of rules.
 //!
 //! SECURITY: the engine follows such calls until its stack ends, and with it the process; no limit of
-//! time or instructions comes first. Rules that need themselves are noticed by the engine.
+//! time or instructions comes first. Rules that need only rules are noticed by the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,65 @@ use countersign_canon::Json;
 
 use super::inspect::path;
 
-/// Functions by package and name, with what they call as it is written.
+/// Rules and functions by their full names without `data.`, with everything that they may look at.
 #[derive(Default)]
 pub(super) struct Functions {
-    calls: BTreeMap<(String, String), BTreeSet<String>>,
+    functions: BTreeSet<String>,
+    uses: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Where names of a file are looked up.
+struct File<'a> {
+    package: &'a str,
+    imports: BTreeMap<String, String>,
 }
 
 impl Functions {
-    /// Takes in one file: its package, and its rules as the engine prints them.
-    pub(super) fn add(&mut self, package: &str, rules: &Json) {
-        for rule in rules.as_array().unwrap_or_default() {
-            let spec = rule.get("Spec");
-            let head = spec.and_then(|spec| spec.get("head")?.get("Func"));
-            let Some(name) = head.and_then(|head| path(head.get("refr")?)) else {
+    /// Takes in one file, as the engine prints it, and its text.
+    pub(super) fn add(&mut self, module: &Json, text: &str) {
+        // A package with an odd name is known by the part that is not.
+        let package = module.get("package").and_then(|it| base(it.get("refr")?));
+        let package = package.unwrap_or_default();
+        let file = File {
+            package: &package,
+            imports: imports(module, text),
+        };
+        let rules = module.get("rules").and_then(Json::as_array);
+        for rule in rules.unwrap_or_default() {
+            let head = rule.get("Spec").and_then(|spec| spec.get("head"));
+            let kinds = ["Func", "Compr", "Set"];
+            let mut found = kinds
+                .iter()
+                .filter_map(|kind| Some((*kind, head?.get(kind)?)));
+            let Some((kind, head)) = found.next() else {
                 continue;
             };
-            let calls = self.calls.entry((package.to_owned(), name)).or_default();
-            find_calls(rule, calls);
+            let Some(name) = head.get("refr").and_then(base) else {
+                continue;
+            };
+            let name = format!("{package}.{name}");
+            if kind == "Func" {
+                self.functions.insert(name.clone());
+            }
+            // Only parameters hide rules for certain; a variable of the same name counts as the rule.
+            let mut hidden = BTreeSet::new();
+            head.get("args")
+                .into_iter()
+                .for_each(|args| names(args, &mut hidden));
+            let mut looked_at = BTreeSet::new();
+            let bodies = rule.get("Spec").and_then(|spec| spec.get("bodies"));
+            let parts = [bodies, head.get("assign"), head.get("key")];
+            for part in parts.into_iter().flatten() {
+                names(part, &mut looked_at);
+            }
+            if let Some(refr) = head.get("refr") {
+                brackets(refr, &mut looked_at);
+            }
+            let uses = self.uses.entry(name).or_default();
+            let looked_at = looked_at
+                .iter()
+                .filter(|name| !hidden.contains(first(name)));
+            uses.extend(looked_at.filter_map(|name| file.resolve(name)));
         }
     }
 
@@ -33,69 +75,135 @@ impl Functions {
     pub(super) fn has(&self, call: &str) -> bool {
         let last = call.rsplit('.').next().unwrap_or_default();
         let is_local = last == call || call.starts_with("data.");
-        is_local && self.calls.keys().any(|(_, name)| name == last)
+        let is_named = |name: &String| name.rsplit('.').next() == Some(last);
+        is_local && self.functions.iter().any(is_named)
     }
 
-    /// A function that can call itself, by its full name.
+    /// A function that can come to itself, by its full name.
     pub(super) fn recursive(&self) -> Option<String> {
-        let (package, name) = self.calls.keys().find(|start| self.reaches_itself(start))?;
-        Some(format!("data.{package}.{name}"))
+        let name = self
+            .functions
+            .iter()
+            .find(|start| self.reaches_itself(start))?;
+        Some(format!("data.{name}"))
     }
 
-    fn reaches_itself(&self, start: &(String, String)) -> bool {
+    fn reaches_itself(&self, start: &str) -> bool {
         let mut seen = BTreeSet::new();
-        let mut open: Vec<&(String, String)> = self.called_by(start).collect();
-        while let Some(function) = open.pop() {
-            if function == start {
+        let mut open: Vec<&String> = self.used_by(start).collect();
+        while let Some(rule) = open.pop() {
+            if rule == start {
                 return true;
             }
-            if seen.insert(function) {
-                open.extend(self.called_by(function));
+            if seen.insert(rule) {
+                open.extend(self.used_by(rule));
             }
         }
         false
     }
 
-    fn called_by(&self, caller: &(String, String)) -> impl Iterator<Item = &(String, String)> {
-        let calls = self.calls.get(caller).into_iter().flatten();
-        calls.flat_map(move |call| {
-            let own = self.calls.contains_key(&(caller.0.clone(), call.clone()));
-            self.calls
-                .keys()
-                .filter(move |function| may_mean(call, own, function, &caller.0))
+    fn used_by(&self, rule: &str) -> impl Iterator<Item = &String> {
+        let uses = self.uses.get(rule).into_iter().flatten();
+        uses.flat_map(|used| self.uses.keys().filter(move |rule| overlap(rule, used)))
+    }
+}
+
+impl File<'_> {
+    /// The full name, without `data.`; `None` for what is no rule.
+    fn resolve(&self, name: &str) -> Option<String> {
+        let (first, rest) = match name.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (name, None),
+        };
+        let absolute = match first {
+            "data" => return Some(rest.unwrap_or_default().to_owned()),
+            "input" => return None,
+            first => match self.imports.get(first) {
+                Some(path) if path == "data" => String::new(),
+                Some(path) => path.strip_prefix("data.")?.to_owned(),
+                None => format!("{}.{first}", self.package),
+            },
+        };
+        Some(match rest {
+            Some(rest) if absolute.is_empty() => rest.to_owned(),
+            Some(rest) => format!("{absolute}.{rest}"),
+            None => absolute,
         })
     }
 }
 
-/// Whether a call, as it is written in a package, may be one of the function; `own` if the package
-/// has a function of that name. What stands behind an import may be in any other package.
-fn may_mean(call: &str, own: bool, (package, name): &(String, String), caller: &str) -> bool {
-    if call == name {
-        return package == caller || !own;
+/// Whether looking at one name looks at the other: they are the same, or one holds the other.
+fn overlap(one: &str, other: &str) -> bool {
+    let holds = |outer: &str, inner: &str| {
+        let rest = inner.strip_prefix(outer);
+        outer.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    holds(one, other) || holds(other, one)
+}
+
+fn first(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default()
+}
+
+/// What names stand for that a file has imported.
+fn imports(module: &Json, text: &str) -> BTreeMap<String, String> {
+    let imports = module.get("imports").and_then(Json::as_array);
+    let named = imports.unwrap_or_default().iter().filter_map(|import| {
+        let path = base(import.get("refr")?)?;
+        let alias = match import.get("as") {
+            Some(span) => spanned(span, text)?,
+            None => path.rsplit('.').next()?,
+        };
+        Some((alias.to_owned(), path))
+    });
+    named.collect()
+}
+
+/// The part of a text that the engine points at.
+fn spanned<'t>(span: &Json, text: &'t str) -> Option<&'t str> {
+    let end = |name: &str| usize::try_from(span.get(name)?.as_u64()?).ok();
+    text.get(end("start")?..end("end")?)
+}
+
+/// The part of a reference that is written as names.
+fn base(node: &Json) -> Option<String> {
+    path(node).or_else(|| {
+        let inner = node.get("RefBrack").or_else(|| node.get("RefDot"))?;
+        base(inner.get("refr")?)
+    })
+}
+
+/// Every name that stands somewhere, with the fields behind it.
+fn names(node: &Json, found: &mut BTreeSet<String>) {
+    if ["Var", "RefDot", "RefBrack"]
+        .iter()
+        .any(|kind| node.get(kind).is_some())
+    {
+        found.extend(base(node));
+        brackets(node, found);
+        return;
     }
-    if let Some(absolute) = call.strip_prefix("data.") {
-        let rest = absolute.strip_prefix(package.as_str());
-        return rest.and_then(|rest| rest.strip_prefix('.')) == Some(name);
-    }
-    match call.rsplit_once('.') {
-        Some((alias, last)) => {
-            last == name && (package != caller || package.rsplit('.').next() == Some(alias))
-        }
-        None => false,
+    match node {
+        Json::Array(elements) => elements.iter().for_each(|element| names(element, found)),
+        Json::Object(members) => members.iter().for_each(|(_, value)| names(value, found)),
+        _ => {}
     }
 }
 
-fn find_calls(node: &Json, calls: &mut BTreeSet<String>) {
-    if let Some(call) = node.get("Call") {
-        calls.extend(call.get("fcn").and_then(path));
+/// What a reference looks at beside what it names: in brackets, or where it begins with no name.
+fn brackets(node: &Json, found: &mut BTreeSet<String>) {
+    if node.get("Var").is_some() {
+        return;
     }
-    match node {
-        Json::Array(elements) => elements
-            .iter()
-            .for_each(|element| find_calls(element, calls)),
-        Json::Object(members) => members
-            .iter()
-            .for_each(|(_, value)| find_calls(value, calls)),
-        _ => {}
+    match node.get("RefBrack").or_else(|| node.get("RefDot")) {
+        None => names(node, found),
+        Some(inner) => {
+            if let Some(index) = inner.get("index") {
+                names(index, found);
+            }
+            if let Some(refr) = inner.get("refr") {
+                brackets(refr, found);
+            }
+        }
     }
 }

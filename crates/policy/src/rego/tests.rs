@@ -280,6 +280,15 @@ fn functions_that_call_themselves_are_refused() {
         "f(x) := g(x)\ng(x) := h(x)\nh(x) := data.p.f(x)\nr := f(1)",
         "f(x) := {y | some y in [f(x)]}\nr := 1",
         "f(x) := 1 if x == 0\nelse := f(x - 1)\nr := f(3)",
+        // By way of rules, packages and everything that there is.
+        "f(x) := r if x\nr := f(true)",
+        "f(x) := count(s)\ns contains f(1)\nr := 1",
+        "f(x) := data.p.r\nr := f(1)",
+        "f(x) := data.p[x]\nr := f(\"r\")",
+        "f(x) := count(data)\nr := f(1)",
+        "import data.p as q\nf(x) := q.r\nr := f(1)",
+        "import data.p as q\nf(x) := count(q)\nr := f(1)",
+        "f(x) := [r][0]\nr := f(1)",
     ] {
         let refused = bundle(text).err();
         assert!(
@@ -290,6 +299,9 @@ fn functions_that_call_themselves_are_refused() {
     for text in [
         "f(x) := g(x)\ng(x) := x + count([x])\nr := f(1)",
         "f(x) := 1 if x == 0\nf(x) := 2 if x == 1\nr := f(f(1))",
+        // A parameter hides the rule of its name.
+        "f(r) := r\nr := f(1)",
+        "f(x) := x.y\nr := f({\"y\": 1}) if s\ns if input.t",
     ] {
         assert!(bundle(text).is_ok(), "{text}");
     }
