@@ -281,12 +281,8 @@ fn facts(args: &Json, capability: &Capability) -> Facts {
     let state = State {
         steps: 3,
         tool_calls: 3,
-        model_calls: 0,
         wall_time_ms: 100,
-        loop_violation: String::new(),
-        tainted: false,
-        sanitized: false,
-        labels: Vec::new(),
+        ..State::untouched()
     };
     let surroundings = Surroundings {
         examine: &|_| Link::No,

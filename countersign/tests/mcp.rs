@@ -163,16 +163,7 @@ fn what_one_program_was_allowed_is_not_allowed_to_another_of_its_name() {
 #[test]
 fn a_client_that_leaves_takes_back_what_it_has_asked_for() {
     let place = Place::new();
-    let countersign = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(arguments)
-            .arg("--data")
-            .arg(place.path("data"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let countersign = |arguments: &[&str]| place.run(arguments);
     let key = place.path("dana.key");
     let key = key.to_str().unwrap();
     countersign(&["approver", "init", "--name", "dana", "--key", key]);
@@ -397,16 +388,7 @@ fn a_command_that_is_not_there_is_said_so() {
 
 /// Somebody has looked at a tool, and says that it only reads.
 fn accept_as_reading(place: &Place, tool: &str) {
-    let countersign = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(arguments)
-            .arg("--data")
-            .arg(place.path("data"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let countersign = |arguments: &[&str]| place.run(arguments);
     let listed = countersign(&["tools", "list"]);
     let row = listed
         .lines()
@@ -445,13 +427,7 @@ fn is_alive(pid: u32) -> bool {
 fn a_client_that_closes_its_end_while_a_call_is_held_ends_everything() {
     for wait in ["0", "30"] {
         let place = Place::new();
-        let made = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["approver", "init", "--name", "dana", "--data"])
-            .arg(place.path("data"))
-            .env("HOME", place.folder.path())
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{made:?}");
+        place.run(&["approver", "init", "--name", "dana"]);
         let mut client = place.wrapped(&["--hold-wait", wait], &[]);
         client.send(call(1, "echo"));
         client.close();

@@ -72,6 +72,19 @@ impl Place {
         self.wrapped(&options, &[])
     }
 
+    /// What the program prints that is asked to do this in the data folder.
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(arguments)
+            .arg("--data")
+            .arg(self.path("data"))
+            .env("HOME", self.folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// The log verifies.
     pub fn verify(&self) {
         let output = Command::new(env!("CARGO_BIN_EXE_countersign"))

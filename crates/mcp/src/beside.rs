@@ -7,6 +7,7 @@ use countersign_canon::scan::Scan;
 use countersign_canon::{Json, Limits, Numbers, Object};
 
 use crate::frame::{Frame, Params, Span};
+use crate::session::APPROVAL;
 
 /// The arguments, with what stands beside them.
 pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, String> {
@@ -84,7 +85,7 @@ fn is_known_meta(key: &str) -> bool {
         key,
         "progressToken" | "traceparent" | "tracestate" | "baggage"
     ) || key.starts_with("io.modelcontextprotocol/")
-        || key.starts_with("countersign/")
+        || key == APPROVAL
 }
 
 /// Under which name it stands among the arguments.

@@ -28,6 +28,7 @@ use crate::record::{self, Entry};
 use crate::reply::{RefusalForm, Refused};
 use crate::seal::Seal;
 use crate::tools::{Book, Shelf};
+pub(crate) use calls::APPROVAL;
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
 

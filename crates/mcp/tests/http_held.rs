@@ -12,7 +12,7 @@ mod web;
 
 use countersign_approval::{Decision, State};
 use scene::{call, error, json};
-use web::{Client, Web, header};
+use web::{Answer, Client, Web, header, usual};
 
 async fn web() -> (Web, Client) {
     let web = Web::new().await;
@@ -81,7 +81,7 @@ async fn calls_that_wait_side_by_side_each_get_their_own_answer() {
             Some(id),
             "{got:?}"
         );
-        assert_eq!(error(&got.body).0, -32001);
+        assert_eq!(error(&got.body).0, -32001, "{got:?}");
     }
     assert_eq!(web.effects(), 0);
     web.close().await;
@@ -229,5 +229,97 @@ async fn a_task_is_asked_about_until_its_call_runs_under_its_own_headers() {
     let again = client.ask("POST", &about, &ask(4)).await;
     assert!(again.body.contains("done"), "{again:?}");
     assert_eq!(web.effects(), 1);
+    web.close().await;
+}
+
+/// A client of 2026-07-28 that knows tasks.
+struct Tasks {
+    client: Client,
+    ids: u32,
+}
+
+impl Tasks {
+    async fn of(web: &Web) -> Self {
+        web.register_approver();
+        Self {
+            client: web.client().await,
+            ids: 0,
+        }
+    }
+
+    async fn ask(&mut self, method: &str, name: &str, params: &str, more: &str) -> web::Got {
+        self.ids += 1;
+        let id = self.ids;
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}}}}}}}"#
+        );
+        let headers = format!(
+            "mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {name}\r\n{more}"
+        );
+        self.client.ask("POST", &headers, &body).await
+    }
+
+    /// The handle of a held call.
+    async fn deploy(&mut self) -> String {
+        let params = r#""name":"deploy","arguments":{}"#;
+        let made = self.ask("tools/call", "deploy", params, "").await;
+        let made = json(&made.body).get("result").unwrap().clone();
+        made.get("taskId").unwrap().as_str().unwrap().to_owned()
+    }
+
+    async fn get(&mut self, handle: &str, more: &str) -> countersign_canon::Json {
+        let params = format!(r#""taskId":"{handle}""#);
+        let got = self.ask("tasks/get", handle, &params, more).await;
+        assert_eq!(got.status, 200, "{got:?}");
+        json(&got.body).get("result").unwrap().clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_server_says_something_else_than_an_answer_has_failed() {
+    let broken = |seen: &web::Seen| {
+        let broken = Answer::Body(500, "content-type: text/plain\r\n", b"broken".to_vec());
+        Some(if seen.is_call() { broken } else { usual(seen) })
+    };
+    let web = Web::with(broken, |_| {}).await;
+    let mut tasks = Tasks::of(&web).await;
+    let handle = tasks.deploy().await;
+    web.decide(Decision::Approved);
+    for _ in 0..2 {
+        let told = tasks.get(&handle, "").await;
+        assert_eq!(told.get("status").unwrap().as_str(), Some("failed"));
+    }
+    assert_eq!(web.approvals(), [State::Unknown]);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_the_server_is_asked_about_under_its_own_name_also_in_headers() {
+    let own = |seen: &web::Seen| {
+        let answer = match seen.method().as_deref() {
+            Some("tools/call") => r#"{"resultType":"task","taskId":"their-1","status":"working"}"#,
+            Some("tasks/get") => {
+                r#"{"resultType":"complete","taskId":"their-1","status":"completed","result":{"content":[]}}"#
+            }
+            _ => return Some(usual(seen)),
+        };
+        let json = "content-type: application/json\r\n";
+        Some(Answer::Body(200, json, seen.result(answer)))
+    };
+    let web = Web::with(own, |_| {}).await;
+    let mut tasks = Tasks::of(&web).await;
+    let handle = tasks.deploy().await;
+    web.decide(Decision::Approved);
+    // What the client says in headers about arguments that the call does not have goes nowhere.
+    let told = tasks.get(&handle, "mcp-param-region: eu\r\n").await;
+    assert_eq!(told.get("status").unwrap().as_str(), Some("working"));
+    let call = web.seen().into_iter().rfind(web::Seen::is_call).unwrap();
+    assert_eq!(call.header("mcp-param-region"), None);
+    let told = tasks.get(&handle, "").await;
+    assert_eq!(told.get("status").unwrap().as_str(), Some("completed"));
+    assert_eq!(told.get("taskId").unwrap().as_str(), Some(handle.as_str()));
+    let asked = web.seen().pop().unwrap();
+    assert_eq!(asked.method().as_deref(), Some("tasks/get"));
+    assert_eq!(asked.header("mcp-name").as_deref(), Some("their-1"));
     web.close().await;
 }

@@ -53,6 +53,22 @@ pub struct State {
     pub labels: Vec<String>,
 }
 
+impl State {
+    /// Of a session in which nothing has happened.
+    pub const fn untouched() -> Self {
+        Self {
+            steps: 0,
+            tool_calls: 0,
+            model_calls: 0,
+            wall_time_ms: 0,
+            loop_violation: String::new(),
+            tainted: false,
+            sanitized: false,
+            labels: Vec::new(),
+        }
+    }
+}
+
 /// How paths are looked at.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {

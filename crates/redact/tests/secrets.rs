@@ -1,59 +1,12 @@
 //! Secrets in many shapes, in every place where they turn up: none survives.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../../../tests/secrets.rs"]
+mod shapes;
+
 use countersign_canon::{Json, Limits};
 use countersign_redact::{Public, Record, Redactor, Rules, Sensitive};
-
-/// Recognised by themselves, whatever stands around them.
-const ALONE: &[&str] = &[
-    "AKIAIOSFODNN7EXAMPLE",
-    "ASIAY34FZKBOKMUTVV7A",
-    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
-    "gho_16C7e42F292c6912E7710c838347Ae178B4a",
-    "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789",
-    "glpat-ABCdef123456-_ghiJKL",
-    "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx",
-    "xapp-1-A0123456789-1234567890123-abcdef",
-    "AIzaSyA-1234567890abcdefghijklmnopqrstuv",
-    "ya29.a0AfH6SMBx-1234567890_abcdefghij",
-    "GOCSPX-abcdefghijklmnop_1234567890",
-    "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
-    "sk-ant-api03-abcdefghijklmnopqrstuvwxyz_0123456789-AA",
-    "sk_live_4eC39HqLyjWDarjtT1zdp7dc",
-    "rk_test_4eC39HqLyjWDarjtT1zdp7dc",
-    "whsec_abcdefghijklmnopqrstuvwx",
-    "npm_abcdefghijklmnopqrstuvwxyz0123456789",
-    "pypi-AgEIcHlwaS5vcmcCJDEyMzQ1Njc4",
-    "SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
-    "hf_abcdefghijklmnopqrstuvwxyzabcdefgh",
-    "dop_v1_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    "hvs.CAESIJabcdefghijklmnopqrstuvwxyz",
-    "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ",
-    "shpat_0123456789abcdef0123456789abcdef",
-    "0123456789abcdef0123456789abcdef",
-    "0xDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEFDEADBEEF",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
-    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nzz\n-----END RSA PRIVATE KEY-----",
-    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk",
-    "4111 1111 1111 1111",
-    "4111-1111-1111-1111",
-    "5500000000000004",
-    "378282246310005",
-    "jane.doe+tag@mail.example.co.uk",
-    "müller@bücher.example",
-    "+44 20 7946 0958",
-    "+14155551234",
-    "(415) 555-1234",
-    "415-555-1234",
-    "020 7946 0958",
-    "01 23 45 67 89",
-    "078-05-1120",
-    "postgres://app:hunter2@db.internal:5432/prod",
-    "amqps://svc:p%40ss@mq.internal/vhost",
-    "https://0a1b2c3d@sentry.internal/42",
-    "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX",
-];
+use shapes::ALONE;
 
 /// What stands in the place of each must not hold any of these pieces of it.
 fn pieces(secret: &str) -> Vec<String> {

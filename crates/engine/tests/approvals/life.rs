@@ -366,3 +366,16 @@ fn a_command_that_may_change_something_is_not_shown_as_reading() {
     let class = envelope.plan().calls()[0].class;
     assert_eq!(class.effect, Class::UNKNOWN.effect);
 }
+
+#[test]
+fn a_use_that_was_taken_and_not_begun_has_not_started() {
+    let scene = Scene::new(&["olga"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    let unused = permit(scene.redeem(envelope.id()));
+    scene.engine.abandon(unused).unwrap();
+    assert_eq!(scene.state(envelope.id()), State::NotStarted);
+    // It was for once, although nothing ran.
+    assert_eq!(refusal(scene.redeem(envelope.id())), "replayed");
+    scene.verify();
+}

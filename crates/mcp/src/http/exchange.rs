@@ -85,7 +85,13 @@ impl Exchange {
             let Some(id) = self.id.clone() else {
                 return answered(ear.into_waiting(), reply::bare(StatusCode::ACCEPTED));
             };
-            if !self.link.session().waits(&id) {
+            let waits = self.link.session().waits(&id);
+            if !waits {
+                // Somebody else's turn may have answered it.
+                if let Some(letter) = self.mailbox.as_mut().and_then(Mailbox::come) {
+                    came = self.open(letter).await;
+                    continue;
+                }
                 // Cancelled before anything was sent.
                 let refused = Refused::denied("CANCELLED", "the request was cancelled");
                 let response = reply::error(StatusCode::OK, &refused, Some(&id));
@@ -243,15 +249,23 @@ impl Exchange {
             job = job => job,
             () = late => None,
         };
-        let mine = self.id.as_ref();
         Turn::Came(match job {
-            Some(Letter::Job(job)) => self.link.drive(vec![Effect::Job(job)], mine).await,
-            Some(Letter::Message { bytes, .. }) => Came {
+            Some(letter) => self.open(letter).await,
+            None => self.link.tick(self.id.as_ref()).await,
+        })
+    }
+
+    async fn open(&self, letter: Letter) -> Came {
+        match letter {
+            Letter::Job(job) => {
+                let effects = vec![Effect::Job(job)];
+                self.link.drive(effects, self.id.as_ref()).await
+            }
+            Letter::Message { bytes, .. } => Came {
                 to_client: vec![bytes],
                 ..Came::default()
             },
-            None => self.link.tick(mine).await,
-        })
+        }
     }
 
     /// What goes to the server as this request, and what the client is to hear. Anything else for

@@ -142,16 +142,7 @@ impl Link {
             match effect {
                 Effect::ToClient(bytes) => came.to_client.push(bytes),
                 Effect::ToCaller(id, bytes) if Some(&id) == mine => came.to_client.push(bytes),
-                // Who no longer waits hears nothing.
-                Effect::ToCaller(id, bytes) => {
-                    drop(self.post(
-                        &id,
-                        Letter::Message {
-                            bytes,
-                            _place: None,
-                        },
-                    ));
-                }
+                Effect::ToCaller(id, bytes) => self.tell(&id, bytes),
                 Effect::ToServer(outbound) => came.to_server.push(outbound),
                 Effect::Remember(handle) => came.handles.push(handle),
                 Effect::Job(job) => {
@@ -159,7 +150,7 @@ impl Link {
                         continue;
                     };
                     let done = self.run(job).await;
-                    effects.extend(self.session().done(done, Instant::now()));
+                    effects.extend(self.change(mine, |session| session.done(done, Instant::now())));
                 }
                 Effect::Keep(book) => {
                     let host = Arc::clone(&self.host);
@@ -174,6 +165,34 @@ impl Link {
             }
         }
         came
+    }
+
+    /// Changes the session. Gives what is to be done, without what others are to hear.
+    ///
+    /// INVARIANT: who finds that its request waits no longer has in its mailbox what was said about it.
+    fn change(
+        &self,
+        mine: Option<&Id>,
+        by: impl FnOnce(&mut Session) -> Vec<Effect>,
+    ) -> Vec<Effect> {
+        let mut session = self.session();
+        let told = |effect| match effect {
+            Effect::ToCaller(id, bytes) if Some(&id) != mine => {
+                self.tell(&id, bytes);
+                None
+            }
+            effect => Some(effect),
+        };
+        by(&mut session).into_iter().filter_map(told).collect()
+    }
+
+    /// Tells whoever waits under this id. Who no longer waits hears nothing.
+    fn tell(&self, id: &Id, bytes: Vec<u8>) {
+        let message = Letter::Message {
+            bytes,
+            _place: None,
+        };
+        drop(self.post(id, message));
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
@@ -221,7 +240,7 @@ impl Link {
 
     /// Time has passed. Gives what concerns whoever asks; others get theirs.
     pub(super) async fn tick(self: &Arc<Self>, mine: Option<&Id>) -> Came {
-        let effects = self.session().tick(Instant::now());
+        let effects = self.change(mine, |session| session.tick(Instant::now()));
         let is_stray = |effect: &Effect| match effect {
             Effect::Job(job) => owner(job).is_some_and(|owner| {
                 Some(&owner) != mine && !lock(&self.waiting).mailboxes.contains_key(&owner)
@@ -306,6 +325,11 @@ impl Census {
 impl Mailbox {
     pub(super) async fn next(&mut self) -> Option<Letter> {
         self.jobs.recv().await
+    }
+
+    /// What has come already.
+    pub(super) fn come(&mut self) -> Option<Letter> {
+        self.jobs.try_recv().ok()
     }
 }
 

@@ -77,6 +77,11 @@ pub(super) fn rewrite_arguments(definition: &Definition, args: &Json, headers: &
 
 /// The headers of a call, in the place of those of the request that carries it.
 pub(super) fn name_call(tool: &str, headers: &mut HeaderMap) {
+    let all: Vec<HeaderName> = headers.keys().cloned().collect();
+    let is_argument = |name: &&HeaderName| name.as_str().starts_with(PARAM_PREFIX);
+    for header in all.iter().filter(is_argument) {
+        headers.remove(header);
+    }
     if headers.remove(&METHOD).is_some() {
         headers.insert(METHOD, HeaderValue::from_static(Method::ToolsCall.as_str()));
     }
@@ -92,15 +97,8 @@ pub(super) fn name(what: &str, headers: &mut HeaderMap) {
     }
 }
 
-/// The headers that repeat single arguments, in the place of any that were there.
+/// Adds the headers that repeat single arguments.
 pub(super) fn repeat_arguments(definition: &Definition, args: &Json, headers: &mut HeaderMap) {
-    let all: Vec<HeaderName> = headers.keys().cloned().collect();
-    for header in all
-        .iter()
-        .filter(|name| name.as_str().starts_with(PARAM_PREFIX))
-    {
-        headers.remove(header);
-    }
     for (header, value) in arguments(definition, args) {
         if let Some(value) = value.and_then(|value| encode(&value)) {
             headers.insert(header, value);

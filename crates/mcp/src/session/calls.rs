@@ -295,4 +295,4 @@ const LONGEST_NAME: usize = 1024;
 /// Where a client reads that a policy warns of what it let through.
 const WARNING: &str = "countersign/warning";
 /// Where a client says which approval a call is for.
-const APPROVAL: &str = "countersign/approval";
+pub(crate) const APPROVAL: &str = "countersign/approval";

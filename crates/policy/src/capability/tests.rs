@@ -8,16 +8,7 @@ fn json(text: &str) -> Json {
 }
 
 fn calm() -> State {
-    State {
-        steps: 0,
-        tool_calls: 0,
-        model_calls: 0,
-        wall_time_ms: 0,
-        loop_violation: String::new(),
-        tainted: false,
-        sanitized: false,
-        labels: Vec::new(),
-    }
+    State::untouched()
 }
 
 fn judge(capability: &Capability, tool: &str, args: &str, state: State) -> Judgement {

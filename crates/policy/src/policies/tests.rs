@@ -28,16 +28,7 @@ fn judge(cents: u64, policies: &Policies) -> (Judgement, Vec<Opinion>) {
         args: &args,
         sanitizer_key: None,
     };
-    let state = State {
-        steps: 0,
-        tool_calls: 0,
-        model_calls: 0,
-        wall_time_ms: 0,
-        loop_violation: String::new(),
-        tainted: false,
-        sanitized: false,
-        labels: Vec::new(),
-    };
+    let state = State::untouched();
     let surroundings = Surroundings {
         examine: &|_| Link::No,
         base: None,
