@@ -11,6 +11,7 @@ use crate::precondition::Fingerprints;
 use crate::principal::{Human, Principal};
 use crate::quorum::Quorum;
 use crate::refusal::Refusal;
+use crate::signed::Signed;
 use crate::state::State;
 use crate::submission::Submission;
 use crate::time::UnixMs;
@@ -39,7 +40,7 @@ pub const DEFAULT_SKEW_MS: u64 = 60_000;
 
 /// A checked submission: this person decided this about exactly this envelope, in time.
 ///
-/// Only [`verify_vote`] makes one.
+/// Only [`verify_vote`] and [`verify_signed`] make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote {
     envelope: Hash,
@@ -86,7 +87,21 @@ pub fn verify_vote(
     keys: &Keyring,
     situation: &Situation<'_>,
 ) -> Result<Vote, Refusal> {
-    check_signature(submission, envelope, keys)?;
+    let signed = Signed::check(submission.clone(), envelope, keys)?;
+    verify_signed(&signed, envelope, keys, situation)
+}
+
+/// The same for a submission whose signature was checked before.
+///
+/// SECURITY: the key must still decide for the person, and the envelope must be the one that was signed.
+pub fn verify_signed(
+    signed: &Signed,
+    envelope: &Envelope,
+    keys: &Keyring,
+    situation: &Situation<'_>,
+) -> Result<Vote, Refusal> {
+    signed.holds(envelope, keys)?;
+    let submission = signed.submission();
     check_approver(&submission.claims().approver, envelope)?;
     check_time(submission, envelope, situation)?;
     check_situation(envelope, situation)?;
@@ -105,21 +120,6 @@ pub fn verify_vote(
         decisions: submission.claims().decisions.clone(),
         received_at: situation.now,
     })
-}
-
-fn check_signature(
-    submission: &Submission,
-    envelope: &Envelope,
-    keys: &Keyring,
-) -> Result<(), Refusal> {
-    if submission.nonce() != envelope.nonce() {
-        return Err(Refusal::UnknownNonce);
-    }
-    let key = keys.deciding(submission.key_id(), &submission.claims().approver)?;
-    match submission.is_signed_by(key, envelope) {
-        true => Ok(()),
-        false => Err(Refusal::InvalidSignature),
-    }
 }
 
 fn check_approver(approver: &Human, envelope: &Envelope) -> Result<(), Refusal> {

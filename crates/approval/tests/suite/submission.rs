@@ -297,6 +297,35 @@ fn f07_a_changed_clock_makes_the_signature_invalid() {
 }
 
 #[test]
+fn a_checked_signature_counts_for_its_envelope_and_while_its_key_decides() {
+    let mut desk = Desk::new(draft());
+    let submission = desk.submit("dana", "yy");
+    let signed = Signed::check(submission, &desk.envelope, &desk.keys).unwrap();
+    let count = |desk: &Desk, envelope: &Envelope| {
+        let vote = verify_signed(&signed, envelope, &desk.keys, &desk.situation());
+        assert_eq!(
+            signed.is_about(envelope, &desk.keys),
+            vote.is_ok(),
+            "{vote:?}"
+        );
+        vote
+    };
+    assert!(count(&desk, &desk.envelope).is_ok());
+
+    let text = String::from_utf8(desk.envelope.to_text()).unwrap();
+    let later = text.replace("1771120800000", "1771120800001");
+    let later = Envelope::read(later.as_bytes()).unwrap();
+    assert_eq!(told(count(&desk, &later)).0, "invalid_signature");
+
+    let key = signed.submission().key_id();
+    desk.keys.set_status(key, KeyStatus::Revoked).unwrap();
+    assert!(count(&desk, &desk.envelope).is_err());
+    let nobody = Keyring::default();
+    let vote = verify_signed(&signed, &desk.envelope, &nobody, &desk.situation());
+    assert!(vote.is_err(), "{vote:?}");
+}
+
+#[test]
 fn j03_an_altered_reason_makes_the_signature_invalid() {
     let desk = Desk::new(draft());
     let text = String::from_utf8(desk.submit("dana", "yn").to_text()).unwrap();

@@ -1,16 +1,21 @@
-//! Requests that were read a moment ago. An approval is asked for, decided and used within a short time,
-//! often by one process.
+//! Requests that were read and votes whose signatures were checked a moment ago. An approval is asked
+//! for, decided and used within a short time, often by one process.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+
+use countersign_approval::{Keyring, Refusal, Signed, Submission};
 
 use super::*;
 use crate::Engine;
 use crate::hot::lock;
 
-/// What was made of the events that asked.
+/// What was made of the events that asked, and of what people said.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<VecDeque<Read>>);
+pub(crate) struct Recent {
+    requests: Mutex<VecDeque<Read>>,
+    votes: Mutex<VecDeque<Arc<Signed>>>,
+}
 
 struct Read {
     event: Stored,
@@ -33,30 +38,56 @@ impl Engine {
         }
         let (envelope, rendering) = read_back(&event, reader)?;
         let (envelope, rendering) = (Arc::new(envelope), Arc::new(rendering));
-        self.recent.keep(Read {
+        let read = Read {
             event,
             envelope: Arc::clone(&envelope),
             rendering: Arc::clone(&rendering),
-        });
+        };
+        keep(&self.recent.requests, read, MOST);
         stand(row, envelope, rendering)
     }
 }
 
 impl Recent {
+    /// A submission whose signature is right.
+    ///
+    /// SECURITY: what was found before counts only for the very same submission, and whoever counts the
+    /// vote compares the envelope and the key.
+    pub(crate) fn signed(
+        &self,
+        submission: &Submission,
+        envelope: &Envelope,
+        keys: &Keyring,
+    ) -> Result<Arc<Signed>, Refusal> {
+        let known = lock(&self.votes)
+            .iter()
+            .rev()
+            .find(|it| it.submission() == submission && it.is_about(envelope, keys))
+            .cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let signed = Arc::new(Signed::check(submission.clone(), envelope, keys)?);
+        keep(&self.votes, Arc::clone(&signed), MOST_VOTES);
+        Ok(signed)
+    }
+
     fn find(&self, event: &Stored) -> Option<(Arc<Envelope>, Arc<Rendering>)> {
-        let all = lock(&self.0);
+        let all = lock(&self.requests);
         let found = all.iter().rev().find(|read| read.event == *event)?;
         Some((Arc::clone(&found.envelope), Arc::clone(&found.rendering)))
     }
+}
 
-    fn keep(&self, read: Read) {
-        let mut all = lock(&self.0);
-        if all.len() >= MOST {
-            all.pop_front();
-        }
-        all.push_back(read);
+fn keep<T>(all: &Mutex<VecDeque<T>>, one: T, most: usize) {
+    let mut all = lock(all);
+    if all.len() >= most {
+        all.pop_front();
     }
+    all.push_back(one);
 }
 
 /// How many requests are remembered; each may have a megabyte of arguments.
 const MOST: usize = 16;
+/// How many votes are remembered.
+const MOST_VOTES: usize = 64;

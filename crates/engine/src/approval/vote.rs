@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_approval::{
-    Ballot, CallDecision, Cast, Refusal, Resolved, Submission, Vote, verify_vote,
+    Ballot, CallDecision, Cast, Refusal, Resolved, Submission, Vote, verify_signed,
 };
 use countersign_event::payload::{ApprovalDecided, ErrorRaised, ToolCallDenied};
 
@@ -117,7 +117,8 @@ impl Engine {
         // The policies that the action runs under are compared where it runs.
         let under = (envelope.plan().policy(), None);
         let vote = self.look(standing, &approvers, under, now, |situation, keys| {
-            verify_vote(submission, envelope, keys, situation)
+            let signed = self.recent.signed(submission, envelope, keys)?;
+            verify_signed(&signed, envelope, keys, situation)
         })?;
         Ok((vote, approvers))
     }
@@ -218,7 +219,9 @@ impl Engine {
                 skew_ms: u64::MAX,
             };
             // A key that was ended since takes its vote with it.
-            if let Ok(vote) = verify_vote(&submission, envelope, keys, &situation) {
+            let signed = self.recent.signed(&submission, envelope, keys);
+            let vote = signed.and_then(|it| verify_signed(&it, envelope, keys, &situation));
+            if let Ok(vote) = vote {
                 let _effect = ballot.cast(vote).map_err(Fault::Approval)?;
             }
         }
