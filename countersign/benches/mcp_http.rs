@@ -1,4 +1,4 @@
-//! What `countersign mcp serve` adds to a request, beside the same server without it.
+//! What `countersign mcp serve` adds to a request, beside the same server without it and beside one fsync.
 //!
 //! `COUNTERSIGN_BENCH_REQUESTS` (default 300) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,32`) say
 //! how much is measured.
@@ -9,62 +9,30 @@
     reason = "a benchmark may stop at once, and prints"
 )]
 
+mod door;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 fn main() {
-    let requests = numbers("COUNTERSIGN_BENCH_REQUESTS", "300")[0];
     let stub = stub();
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    std::fs::write(folder.path().join("manifest.json"), MANIFEST).unwrap();
+    let (folder, manifest) = door::place();
     let mut door = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["mcp", "serve", "--listen", "127.0.0.1:0", "--data"])
         .arg(folder.path().join("data"))
         .arg("--manifest")
-        .arg(folder.path().join("manifest.json"))
+        .arg(manifest)
         .args(["--upstream", &format!("http://{stub}/mcp")])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let proxy = address(&mut door);
-    println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p90", "p99");
-    for connections in numbers("COUNTERSIGN_BENCH_CONNECTIONS", "1,32") {
-        for method in ["ping", "tools/call"] {
-            for (through, to) in [("direct", stub), ("through", proxy)] {
-                let name = format!("{method}, {connections} connection(s), {through}");
-                report(&name, measure(to, method, connections, requests));
-            }
-        }
-    }
+    let plan = door::Plan::new(folder.path(), "1,32");
+    plan.run(&|through| Client::new(if through { proxy } else { stub }));
     door.kill().unwrap();
     door.wait().unwrap();
-}
-
-fn measure(
-    to: SocketAddr,
-    method: &'static str,
-    connections: usize,
-    requests: usize,
-) -> Vec<Duration> {
-    let threads: Vec<_> = (0..connections)
-        .map(|_| {
-            thread::spawn(move || {
-                let mut client = Client::new(to);
-                client.ask("\"list\"", "tools/list");
-                let times = (0..requests).map(|id| {
-                    let start = Instant::now();
-                    client.ask(&id.to_string(), method);
-                    start.elapsed()
-                });
-                times.collect::<Vec<_>>()
-            })
-        })
-        .collect();
-    let times = threads.into_iter().map(|thread| thread.join().unwrap());
-    times.flatten().collect()
 }
 
 struct Client {
@@ -81,11 +49,11 @@ impl Client {
             body: Vec::new(),
         }
     }
+}
 
+impl door::Client for Client {
     fn ask(&mut self, id: &str, method: &str) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"echo","arguments":{{"n":{id}}}}}}}"#
-        );
+        let body = door::request(id, method);
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
@@ -155,22 +123,3 @@ fn address(door: &mut Child) -> SocketAddr {
     let address = line.split("http://").nth(1).unwrap();
     address.split('/').next().unwrap().parse().unwrap()
 }
-
-fn report(name: &str, mut times: Vec<Duration>) {
-    times.sort();
-    let at = |percent: usize| {
-        let time = times[(times.len() - 1) * percent / 100];
-        format!("{:.1} us", time.as_secs_f64() * 1e6)
-    };
-    println!("{name:<44} {:>9} {:>9} {:>9}", at(50), at(90), at(99));
-}
-
-fn numbers(variable: &str, default: &str) -> Vec<usize> {
-    let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
-    text.split(',').map(|part| part.parse().unwrap()).collect()
-}
-
-const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"bench",
-  "permissions":{"tools":{"echo":{"side_effect":"mutate-local"}},
-  "budgets":{"max_tool_calls":100000000,"max_steps":100000000,"max_wall_time_ms":100000000}},
-  "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;

@@ -3,10 +3,10 @@
 //! A lane runs ahead of the database: it seals an event on top of the ones that are still on their
 //! way, so that a busy session does not wait for one fsync per event. The database has the last
 //! word. When an append fails, the lane is stale and is rebuilt from the database before its next
-//! use.
+//! use, once nothing of it is on its way any more.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use countersign_event::{Head, Line, Order, Scope};
 use countersign_vault::{KeyringError, SessionKey, WrappedKey};
@@ -22,7 +22,13 @@ pub(crate) struct Lane {
     row: AtomicI64,
     stale: AtomicBool,
     state: Mutex<State>,
+    /// How many groups of events are on their way.
+    flying: Mutex<usize>,
+    landed: Condvar,
 }
+
+/// A group of events on its way to the database, until its fate is known.
+pub(crate) struct Flight(Arc<Lane>);
 
 /// The part of a lane that an append changes.
 pub(crate) struct State {
@@ -41,16 +47,23 @@ impl Lane {
             row: AtomicI64::new(row.unwrap_or(0)),
             stale: AtomicBool::new(false),
             state: Mutex::new(state),
+            flying: Mutex::new(0),
+            landed: Condvar::new(),
         })
     }
 
     /// The current state, rebuilt first if an append has failed since.
+    ///
+    /// INVARIANT: it contains every event of this process that is stored or will be.
     pub(crate) fn state(
         &self,
         rebuild: impl FnOnce(&Scope) -> Result<(Option<i64>, State), Error>,
     ) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.lock();
-        if self.stale.swap(false, Ordering::AcqRel) {
+        if self.stale.load(Ordering::Acquire) {
+            // What is on its way would be missing otherwise.
+            self.wait_until_landed();
+            self.stale.store(false, Ordering::Release);
             match rebuild(&self.scope) {
                 Ok((row, fresh)) => {
                     self.row.store(row.unwrap_or(0), Ordering::Release);
@@ -63,6 +76,24 @@ impl Lane {
             }
         }
         Ok(state)
+    }
+
+    /// A group of events leaves for the database.
+    pub(crate) fn depart(self: &Arc<Self>) -> Flight {
+        *self.flying() += 1;
+        Flight(Arc::clone(self))
+    }
+
+    /// Blocks until the fate of everything that was on its way is known. Whoever has the lane's state
+    /// locked waits for no longer than the writer needs.
+    pub(crate) fn wait_until_landed(&self) {
+        let flying = self.flying();
+        let landed = self.landed.wait_while(flying, |flying| *flying > 0);
+        drop(landed.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn flying(&self) -> MutexGuard<'_, usize> {
+        self.flying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next use must look at the database first.
@@ -84,6 +115,16 @@ impl Lane {
             self.mark_stale();
             PoisonError::into_inner(poisoned)
         })
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut flying = self.0.flying();
+        *flying -= 1;
+        if *flying == 0 {
+            self.0.landed.notify_all();
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 use countersign_approval::UnixMs;
-use countersign_event::{EventType, Head, Payload, Refs, Scope, Sealed};
+use countersign_event::{EventType, Head, Payload, Scope, Sealed};
 use countersign_vault::SealedPayload;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -102,8 +102,8 @@ impl Store {
 
     /// Seals the event and puts it on its way.
     ///
-    /// Blocks only while the queue is full. Events of one session are written in the order of
-    /// these calls.
+    /// Blocks while the queue is full, and where others on their way decide whether the event can
+    /// follow. Events of one session are written in the order of these calls.
     pub fn append(&self, draft: Draft, at: At) -> Result<Pending, Error> {
         self.append_with(draft, at, None)
     }
@@ -155,14 +155,26 @@ impl Store {
             }
             .into());
         }
+        let base = state.head;
         let (mut jobs, mut pending) = (Vec::new(), Vec::new());
         for (event_type, payload, change) in sealed {
-            let next = self.place(event_type, ts_unix_ms, payload, change, &lane, &mut state);
-            // What came before it in the group is not sent, but the lane has taken it in.
-            let (job, answer) = next.inspect_err(|_| lane.mark_stale())?;
+            let next = place(event_type, ts_unix_ms, payload, change, &lane, &mut state);
+            let (job, answer) = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    if !jobs.is_empty() {
+                        // What came before it in the group is not sent, but the lane has taken it in.
+                        lane.mark_stale();
+                    }
+                    return Err(self.judged(error, base, &lane));
+                }
+            };
             state.head = answer.head;
             jobs.push(job);
             pending.push(answer);
+        }
+        if let Some(last) = jobs.last_mut() {
+            last.flight = Some(lane.depart());
         }
         self.observe(Step::Sealed);
         if let Err(error) = self.send(Command::Append(jobs)) {
@@ -174,35 +186,27 @@ impl Store {
         Ok(pending)
     }
 
-    /// Gives an event its place after the lane's head.
-    fn place(
-        &self,
-        event_type: EventType,
-        ts_unix_ms: u64,
-        payload: SealedPayload,
-        change: Option<Change>,
-        lane: &Arc<Lane>,
-        state: &mut State,
-    ) -> Result<(Job, Pending), Error> {
-        let scope = &lane.scope;
-        let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, scope, &state.head)?;
-        self.admit(event_type, payload.body.refs(), lane, state)?;
-        let head = sealed.head();
-        let wrapped = lane
-            .row()
-            .is_none()
-            .then(|| state.wrapped.clone())
-            .flatten();
-        let (reply, answer) = oneshot::channel();
-        let job = Job {
-            lane: Arc::clone(lane),
-            sealed,
-            ciphertext: payload.ciphertext,
-            change: change.map(Box::new),
-            wrapped,
-            reply,
-        };
-        Ok((job, Pending { answer, head }))
+    /// Whether an event is misplaced is known when nothing is on its way. The lane may have been behind
+    /// other processes, or ahead with events that were not stored; then trying again helps.
+    fn judged(&self, error: Error, base: Head, lane: &Lane) -> Error {
+        if !matches!(error, Error::Order(_)) {
+            return error;
+        }
+        lane.wait_until_landed();
+        let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db));
+        match stored {
+            Ok(stored) if stored == base => error,
+            Ok(actual) => {
+                lane.mark_stale();
+                let expected_seq = base.count();
+                Conflict {
+                    expected_seq,
+                    actual,
+                }
+                .into()
+            }
+            Err(unreadable) => unreadable,
+        }
     }
 
     /// Appends after whatever is the last event, and waits until it is durable. When another
@@ -306,30 +310,6 @@ impl Store {
         Ok(state)
     }
 
-    /// Takes an event into the order of its session. The lane may be behind other processes, so
-    /// what it misses is looked up before the event is called misplaced.
-    fn admit(
-        &self,
-        event_type: EventType,
-        refs: &Refs<'_>,
-        lane: &Lane,
-        state: &mut State,
-    ) -> Result<(), Error> {
-        let Err(misplaced) = state.order.admit(event_type, refs) else {
-            return Ok(());
-        };
-        let stored = self.reader.with(|db| lane::stored_head(&lane.scope, db))?;
-        if stored != state.head && stored.count() >= state.head.count() {
-            lane.mark_stale();
-            return Err(Conflict {
-                expected_seq: state.head.count(),
-                actual: stored,
-            }
-            .into());
-        }
-        Err(misplaced.into())
-    }
-
     fn lane(&self, scope: &Scope) -> Result<Arc<Lane>, Error> {
         if let Some(lane) = self.lanes().get(scope) {
             return Ok(Arc::clone(lane));
@@ -378,6 +358,37 @@ impl Drop for Store {
             let _ = writer.join();
         }
     }
+}
+
+/// Gives an event its place after the lane's head.
+fn place(
+    event_type: EventType,
+    ts_unix_ms: u64,
+    payload: SealedPayload,
+    change: Option<Change>,
+    lane: &Arc<Lane>,
+    state: &mut State,
+) -> Result<(Job, Pending), Error> {
+    let scope = &lane.scope;
+    let sealed = Sealed::seal(event_type, ts_unix_ms, &payload.body, scope, &state.head)?;
+    state.order.admit(event_type, payload.body.refs())?;
+    let head = sealed.head();
+    let wrapped = lane
+        .row()
+        .is_none()
+        .then(|| state.wrapped.clone())
+        .flatten();
+    let (reply, answer) = oneshot::channel();
+    let job = Job {
+        lane: Arc::clone(lane),
+        sealed,
+        ciphertext: payload.ciphertext,
+        change: change.map(Box::new),
+        wrapped,
+        reply,
+        flight: None,
+    };
+    Ok((job, Pending { answer, head }))
 }
 
 impl Pending {

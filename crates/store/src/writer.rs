@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, Transaction
 use tokio::sync::oneshot;
 
 use crate::audit::{Added, AuditFile};
-use crate::lane::{self, Lane, NO_KEY};
+use crate::lane::{self, Flight, Lane, NO_KEY};
 use crate::{Change, Conflict, Error, Observer, Step, schema};
 
 /// Proof that an event is durable: its transaction was committed and fsynced.
@@ -63,6 +63,8 @@ pub(crate) struct Job {
     /// The session's key, for a session that has no row yet.
     pub(crate) wrapped: Option<Arc<WrappedKey>>,
     pub(crate) reply: oneshot::Sender<Result<Recorded, Error>>,
+    /// With the last event of a group.
+    pub(crate) flight: Option<Flight>,
 }
 
 pub(crate) struct Writer {
@@ -252,6 +254,8 @@ impl Job {
         if outcome.is_err() {
             self.lane.mark_stale();
         }
+        // It lands first: who tries again does not wait for itself.
+        drop(self.flight);
         // The caller may have stopped waiting; the event is in the log all the same.
         let _ = self.reply.send(outcome);
     }

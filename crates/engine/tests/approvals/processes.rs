@@ -48,7 +48,8 @@ fn d02_of_64_processes_one_wins() {
         scene = scene.restart();
         assert_eq!(scene.state(envelope.id()), State::Executed);
         // One of consumed, started and executed, and every replay.
-        assert_eq!(scene.audit().len() - before, 3 + 63);
+        let audit = scene.audit();
+        assert_eq!(audit.len() - before, 3 + 63, "{:?}", audit.get(before..));
     }
     scene.verify();
 }

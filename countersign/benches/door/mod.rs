@@ -1,0 +1,142 @@
+//! What a door adds to a request: asked with and without it, in one run.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Somebody who asks a server and waits for the answer.
+pub(crate) trait Client: Send + 'static {
+    /// Asks once; stops if the answer is no result.
+    fn ask(&mut self, id: &str, method: &str);
+}
+
+/// How much is measured.
+pub(crate) struct Plan {
+    requests: usize,
+    connections: Vec<usize>,
+    fsync: Duration,
+}
+
+impl Plan {
+    /// Looks into the environment, and measures the disk.
+    pub(crate) fn new(folder: &Path, connections: &str) -> Self {
+        let requests = numbers("COUNTERSIGN_BENCH_REQUESTS", "300")[0];
+        let fsync = middle(fsyncs(folder, requests));
+        println!("one write and fsync of 4 KiB: {}", micros(fsync));
+        println!();
+        println!(
+            "{:<12}{:>6}  {:<12}{:>12}{:>12}{:>12}{:>12}{:>8}",
+            "what", "conn.", "pace", "direct", "through", "added", "limit", "ratio"
+        );
+        Self {
+            requests,
+            connections: numbers("COUNTERSIGN_BENCH_CONNECTIONS", connections),
+            fsync,
+        }
+    }
+
+    /// Measures requests that are not recorded and calls that are.
+    pub(crate) fn run<C: Client>(&self, connect: &dyn Fn(bool) -> C) {
+        let call = self.fsync + Duration::from_micros(300);
+        let ping = Duration::from_micros(150);
+        for connections in &self.connections {
+            for (method, limit) in [("ping", ping), ("tools/call", call)] {
+                for pause in [PAUSE, Duration::ZERO] {
+                    let measure = |through| {
+                        let clients = (0..*connections).map(|_| connect(through)).collect();
+                        middle(self.measure(clients, method, pause))
+                    };
+                    let (direct, through) = (measure(false), measure(true));
+                    let added = through.saturating_sub(direct);
+                    let pace = match pause.is_zero() {
+                        true => "full speed",
+                        false => "50/s each",
+                    };
+                    println!(
+                        "{method:<12}{connections:>6}  {pace:<12}{:>12}{:>12}{:>12}{:>12}{:>8.2}",
+                        micros(direct),
+                        micros(through),
+                        micros(added),
+                        micros(limit),
+                        added.as_secs_f64() / limit.as_secs_f64()
+                    );
+                }
+            }
+        }
+    }
+
+    fn measure<C: Client>(
+        &self,
+        clients: Vec<C>,
+        method: &'static str,
+        pause: Duration,
+    ) -> Vec<Duration> {
+        let requests = self.requests;
+        let ask = move |(number, mut client): (u32, C)| {
+            client.ask("\"list\"", "tools/list");
+            // Not all at the same moment.
+            thread::sleep(pause * (number % 32) / 32);
+            let times = (0..requests).map(|id| {
+                thread::sleep(pause);
+                let start = Instant::now();
+                client.ask(&id.to_string(), method);
+                start.elapsed()
+            });
+            times.collect::<Vec<_>>()
+        };
+        let clients = (0..).zip(clients);
+        let threads: Vec<_> = clients
+            .map(|client| thread::spawn(move || ask(client)))
+            .collect();
+        let times = threads.into_iter().map(|thread| thread.join().unwrap());
+        times.flatten().collect()
+    }
+}
+
+/// A folder for a door's log, with the manifest that allows the one tool.
+pub(crate) fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let manifest = folder.path().join("manifest.json");
+    std::fs::write(&manifest, MANIFEST).unwrap();
+    (folder, manifest)
+}
+
+pub(crate) fn request(id: &str, method: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"echo","arguments":{{"n":{id}}}}}}}"#
+    )
+}
+
+fn fsyncs(folder: &Path, count: usize) -> Vec<Duration> {
+    let mut file = File::create(folder.join("fsync")).unwrap();
+    let write = |_| {
+        let start = Instant::now();
+        file.write_all(&[0; 4096]).unwrap();
+        file.sync_all().unwrap();
+        start.elapsed()
+    };
+    (0..count).map(write).collect()
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn micros(time: Duration) -> String {
+    format!("{:.0} us", time.as_secs_f64() * 1e6)
+}
+
+fn numbers(variable: &str, default: &str) -> Vec<usize> {
+    let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
+    text.split(',').map(|part| part.parse().unwrap()).collect()
+}
+
+/// Between two requests of one connection, where the machine is not to be full.
+const PAUSE: Duration = Duration::from_millis(20);
+const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"bench",
+  "permissions":{"tools":{"echo":{"side_effect":"mutate-local"}},
+  "budgets":{"max_tool_calls":100000000,"max_steps":100000000,"max_wall_time_ms":100000000}},
+  "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;
