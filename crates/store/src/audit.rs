@@ -308,9 +308,12 @@ fn missing(count: u64, db: &Connection) -> Result<(Vec<u8>, Head), Error> {
             "the audit file has lines that the database does not have",
         ));
     }
-    let mut statement =
-        db.prepare_cached("SELECT line FROM audit WHERE number > ?1 ORDER BY number")?;
-    let mut rows = statement.query([i64::try_from(count).unwrap_or(i64::MAX)])?;
+    // Others may have added lines since: those are theirs to copy.
+    let mut statement = db.prepare_cached(
+        "SELECT line FROM audit WHERE number > ?1 AND number <= ?2 ORDER BY number",
+    )?;
+    let range = [count, end.count].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let mut rows = statement.query(range)?;
     let mut lines = Vec::new();
     while let Some(row) = rows.next()? {
         let line = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
@@ -364,3 +367,34 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 const ON_THEIR_WAY_MS: u64 = 60_000;
 /// How many lines there are between two anchors.
 const ANCHOR_EVERY: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test may stop at once")]
+    fn what_is_copied_ends_where_the_head_says_while_others_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new(folder.path());
+        let writer = crate::schema::open_writer(&folder, crate::Durability::Relaxed).unwrap();
+        let reader = crate::schema::open_writer(&folder, crate::Durability::Relaxed).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            let done = &done;
+            threads.spawn(move || {
+                for second in 0..500 {
+                    let entry = Entry::new(UnixMs::new(second), Outcome::Recovered);
+                    Added::default().append(&[entry], &writer).unwrap();
+                }
+                done.store(true, Ordering::Release);
+            });
+            while !done.load(Ordering::Acquire) {
+                let (lines, end) = missing(0, &reader).unwrap();
+                let lines = lines.split_inclusive(|byte| *byte == b'\n');
+                assert_eq!(lines.count() as u64, end.count);
+            }
+        });
+    }
+}
