@@ -12,6 +12,7 @@ use countersign_web::{Access, Room};
 use crate::actions::Actions;
 use crate::caller::Caller;
 use crate::doorkeeper::Doorkeeper;
+use crate::house::House;
 use crate::idempotency::Memory;
 use crate::live::{Live, Wake};
 use crate::observe::{Metrics, Observer};
@@ -53,6 +54,8 @@ pub struct Settings {
     pub observer: Option<Observer>,
     /// Tells what was counted.
     pub metrics: Option<Metrics>,
+    /// What the console shows that only the whole program knows.
+    pub house: Option<Arc<dyn House>>,
 }
 
 impl Default for Settings {
@@ -72,6 +75,7 @@ impl Default for Settings {
             wake: Wake::default(),
             observer: None,
             metrics: None,
+            house: None,
         }
     }
 }
@@ -109,7 +113,11 @@ impl Api {
             keeper: Keeper::new(book),
             replays: Replays::default(),
             memory: Memory::default(),
-            doorkeeper: Doorkeeper::new(settings.no_auth, settings.oidc.clone()),
+            doorkeeper: Doorkeeper::new(
+                settings.no_auth,
+                settings.oidc.clone(),
+                settings.is_secure,
+            ),
             workers: Workers::new(settings.threads, settings.patience),
             room: Room::new(settings.max_held_bytes),
             token_rates: Buckets::new(settings.token_rate),

@@ -206,7 +206,7 @@ async fn change(
 }
 
 impl Api {
-    fn in_force(&self) -> Result<Json, Problem> {
+    pub(crate) fn in_force(&self) -> Result<Json, Problem> {
         let policies = self.engine.policies();
         let mut json = about(&policies);
         let number = match &self.keeper.book {
