@@ -16,6 +16,7 @@ use crate::house::House;
 use crate::idempotency::Memory;
 use crate::live::{Live, Wake};
 use crate::observe::{Metrics, Observer};
+use crate::pages::policy::Backtests;
 use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
@@ -91,6 +92,7 @@ pub struct Api {
     pub(crate) actions: Actions,
     pub(crate) keeper: Keeper,
     pub(crate) replays: Replays,
+    pub(crate) backtests: Backtests,
     pub(crate) memory: Memory,
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
@@ -112,6 +114,7 @@ impl Api {
             actions: Actions::default(),
             keeper: Keeper::new(book),
             replays: Replays::default(),
+            backtests: Backtests::default(),
             memory: Memory::default(),
             doorkeeper: Doorkeeper::new(
                 settings.no_auth,

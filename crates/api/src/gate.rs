@@ -27,6 +27,7 @@ use crate::{answer, pages, token};
 pub(crate) fn router(api: &Arc<Api>) -> Router {
     let mut router = Router::new();
     let mut paths: Vec<&'static str> = ROUTES.iter().map(|route| route.path).collect();
+    paths.sort_unstable();
     paths.dedup();
     for path in paths {
         let api = Arc::clone(api);

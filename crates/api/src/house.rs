@@ -18,8 +18,4 @@ pub trait House: Send + Sync {
     /// The tests of the policies in files, run now, and which lines they reach:
     /// `{passed, failed, files:[{name, covered, lines}]}`; nothing where there are none.
     fn tests(&self) -> Result<Option<Json>, String>;
-
-    /// Backtests that somebody kept, newest first: `[{name, at_unix_ms, actions, same,
-    /// changes:[{from, to, count}]}]`.
-    fn backtests(&self) -> Result<Vec<Json>, String>;
 }

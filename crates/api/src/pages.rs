@@ -27,7 +27,7 @@ mod health;
 mod inbox;
 mod lease;
 mod log;
-mod policy;
+pub(crate) mod policy;
 mod sessions;
 
 pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
@@ -49,6 +49,7 @@ pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
         Page::Log => log::show(&call).await,
         Page::Policy => policy::show(&call, None).await,
         Page::AcceptTool => policy::accept(&call).await,
+        Page::Backtest => policy::backtest(&call).await,
         Page::Health => health::show(&call).await,
     }
 }

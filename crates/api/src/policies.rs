@@ -246,7 +246,7 @@ fn about(policies: &Policies) -> Json {
 }
 
 /// Compiles a set and runs its tests.
-fn load(set: &Json) -> Result<Policies, Problem> {
+pub(crate) fn load(set: &Json) -> Result<Policies, Problem> {
     let manifest = match set.get("manifest") {
         None | Some(Json::Null) => None,
         Some(manifest) => Some(

@@ -170,8 +170,14 @@ impl Frame<'_> {
                 el("a")
                     .class("mark")
                     .link(&Link::to(&[]))
-                    .attr("aria-label", "Countersign")
-                    .text("⎷ Countersign"),
+                    .with(
+                        el("img")
+                            .link(&asset::link("icon.svg"))
+                            .attr("alt", "")
+                            .number("width", 20)
+                            .number("height", 20),
+                    )
+                    .text(" Countersign"),
             )
             .with(
                 el("nav")

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use countersign_display::unseen;
+use countersign_display::{quote, unseen};
 
 /// A finished piece of HTML.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,14 +85,21 @@ impl El {
     /// Adds text. Whatever would not show as itself is written out, line ends too.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
-        escape(&mut self.body, text, false);
+        escape(&mut self.body, text, &Keep::Nothing);
         self
     }
 
     /// Adds text whose line ends are line ends.
     #[must_use]
     pub fn lines(mut self, text: &str) -> Self {
-        escape(&mut self.body, text, true);
+        escape(&mut self.body, text, &Keep::Lines);
+        self
+    }
+
+    /// Adds text that `countersign_display` has made safe already: its marks stay as they are.
+    #[must_use]
+    pub fn shown(mut self, text: &str) -> Self {
+        escape(&mut self.body, text, &Keep::Shown);
         self
     }
 
@@ -134,7 +141,7 @@ impl El {
         self.head.push(' ');
         self.head.push_str(name);
         self.head.push_str("=\"");
-        escape(&mut self.head, value, false);
+        escape(&mut self.head, value, &Keep::Nothing);
         self.head.push('"');
     }
 }
@@ -158,7 +165,17 @@ impl Html {
     /// Text alone.
     pub fn text(text: &str) -> Self {
         let mut out = String::new();
-        escape(&mut out, text, false);
+        escape(&mut out, text, &Keep::Nothing);
+        Self(out)
+    }
+
+    /// A name on one line; one that goes on for too long is cut, with its length and hash.
+    pub fn name(text: &str) -> Self {
+        let mut out = String::new();
+        match text.chars().nth(LONGEST) {
+            None => escape(&mut out, text, &Keep::Nothing),
+            Some(_) => escape(&mut out, &quote(text), &Keep::Shown),
+        }
         Self(out)
     }
 }
@@ -240,7 +257,15 @@ fn percent(out: &mut String, text: &str) {
     }
 }
 
-fn escape(out: &mut String, text: &str, keeps_lines: bool) {
+/// What is not written out.
+enum Keep {
+    Nothing,
+    Lines,
+    /// Line ends, and the marks by which renderings tell what they wrote out.
+    Shown,
+}
+
+fn escape(out: &mut String, text: &str, keep: &Keep) {
     out.reserve(text.len());
     let mut buffer = [0; 4];
     for c in text.chars() {
@@ -250,8 +275,9 @@ fn escape(out: &mut String, text: &str, keeps_lines: bool) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' if keeps_lines => out.push('\n'),
             ' '..='~' => out.push(c),
+            '\n' if !matches!(keep, Keep::Nothing) => out.push('\n'),
+            '«' | '»' | '⟨' | '⟩' if matches!(keep, Keep::Shown) => out.push(c),
             c if c.is_ascii() || unseen(c.encode_utf8(&mut buffer)).is_some() => {
                 let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
             }
@@ -259,5 +285,8 @@ fn escape(out: &mut String, text: &str, keeps_lines: bool) {
         }
     }
 }
+
+/// The most characters of a name that are shown as they are.
+const LONGEST: usize = 120;
 
 const VOID: [&str; 8] = ["meta", "link", "input", "br", "hr", "img", "col", "wbr"];

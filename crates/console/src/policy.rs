@@ -44,7 +44,7 @@ pub fn policy(frame: &Frame<'_>, page: &PolicyPage<'_>) -> Html {
                 .with(in_force(page))
                 .with(tests(page))
                 .with(shadow(page))
-                .with(backtests(page)),
+                .with(backtests(who, page)),
         )
         .with(tools(who, page))
         .with(manifest(page));
@@ -105,7 +105,7 @@ fn tests(page: &PolicyPage<'_>) -> El {
             .with(el("p").text(
                 "Policies come into force only if their tests pass. To run them with coverage:",
             ))
-            .with(command("countersign policy test --coverage policies/"));
+            .with(command("countersign policy test policies/"));
     };
     let rows = report.list("files").map(|file| {
         let (covered, all) = (
@@ -162,20 +162,47 @@ fn shadow(page: &PolicyPage<'_>) -> El {
         .with(command("countersign serve --shadow new-policy.rego"))
 }
 
-fn backtests(page: &PolicyPage<'_>) -> El {
+fn backtests(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
     let section = el("section")
         .attr("aria-label", "Backtests")
         .with(el("h2").text("Backtests"));
-    if page.backtests.is_empty() {
-        return section
-            .with(el("p").text(
-                "What other policies would have decided about recorded actions is shown here once \
-                 somebody has asked:",
-            ))
-            .with(command(
-                "countersign backtest --policy new-policy.rego --keep",
-            ));
-    }
+    let section = match page.backtests.is_empty() {
+        true => section.with(el("p").text(
+            "What another policy would have decided about recorded actions. The command line does it \
+             with all options, and for as long as it takes:",
+        )),
+        false => section,
+    };
+    let ask = who.filter(|who| who.changes).map(|who| {
+        el("details")
+            .with(el("summary").text("Try a policy on what was recorded"))
+            .with(
+                form(who, &Link::to(&["policy", "backtest"]))
+                    .with(el("label").attr("for", "trial-name").text("Name"))
+                    .with(
+                        el("input")
+                            .id("trial-name")
+                            .attr("name", "name")
+                            .attr("value", "trial.rego")
+                            .flag("required", true),
+                    )
+                    .with(
+                        el("label")
+                            .attr("for", "trial-text")
+                            .text("Policy, in Rego"),
+                    )
+                    .with(
+                        el("textarea")
+                            .id("trial-text")
+                            .attr("name", "text")
+                            .attr("rows", "8")
+                            .class("mono")
+                            .attr("spellcheck", "false")
+                            .flag("required", true),
+                    )
+                    .with(el("button").text("Try it; nothing changes")),
+            )
+    });
     let runs = page.backtests.iter().map(|run| {
         let look = Look::at(run);
         let bars = look.list("changes").map(|change| {
@@ -213,7 +240,10 @@ fn backtests(page: &PolicyPage<'_>) -> El {
                     .with(el("tbody").each(bars)),
             )
     });
-    section.each(runs)
+    section
+        .each(runs)
+        .maybe(ask)
+        .with(command("countersign backtest --policy new-policy.rego"))
 }
 
 fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {

@@ -414,7 +414,7 @@ pub fn event(
             ),
         )
         .with(command(&format!(
-            "countersign log show --session {} --tenant {} {seq}",
+            "countersign log show --session {} --seq {seq} --tenant {}",
             words::shell(id),
             words::shell(tenant)
         )));

@@ -74,10 +74,7 @@ pub(crate) fn copies(full: &str, shown: &str) -> El {
 
 /// A name that somebody else gave, cut where it goes on for too long.
 pub(crate) fn name(text: &str) -> Html {
-    match text.chars().nth(MOST) {
-        None => Html::text(text),
-        Some(_) => Html::text(&countersign_display::quote(text)),
-    }
+    Html::name(text)
 }
 
 /// What was decided or became of something: a word, a shape and a colour.
@@ -157,5 +154,3 @@ pub(crate) fn shell(text: &str) -> String {
         false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
-
-const MOST: usize = 120;

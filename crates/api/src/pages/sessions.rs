@@ -12,12 +12,12 @@ use countersign_policy::manifest::Manifest;
 use countersign_store::{Cursor, Filter, Reader, SessionFilter, SessionSummary};
 
 use super::{Maker, follow, make};
-use crate::Role;
 use crate::api::now_unix_ms;
 use crate::call::Call;
 use crate::problem::{Kind, Problem};
 use crate::query::{About, Asked, Query};
 use crate::reply::Reply;
+use crate::{Permission, Role};
 use crate::{events, log, sessions};
 
 pub(super) async fn list(call: &Call) -> Result<Reply, Problem> {
@@ -172,7 +172,8 @@ fn page(
             budgets,
             verified: verified.as_ref(),
             covered,
-            has_pack: maker.api.settings.house.is_some(),
+            has_pack: maker.api.settings.house.is_some()
+                && maker.caller.role.may(Permission::ReadPolicy),
         },
     ))
 }

@@ -22,6 +22,7 @@ pub(crate) enum Page {
     Log,
     Policy,
     AcceptTool,
+    Backtest,
     Health,
 }
 
@@ -79,9 +80,10 @@ pub(super) const ROUTES: &[Route] = &[
         parameter("seq", "One event"),
         parameter("verify", "Check it now"),
     ], "One session"),
-    page("/sessions/{session}/pack", Permission::ReadSessions, Page::Pack, &[TENANT], "A pack of evidence"),
+    page("/sessions/{session}/pack", Permission::ReadPolicy, Page::Pack, &[TENANT], "A pack of evidence"),
     page("/log", Permission::ReadSessions, Page::Log, &[QUERY], "Every event"),
     page("/policy", Permission::ReadPolicy, Page::Policy, &[], "What decides"),
     form("/policy/tools", Permission::ChangePolicy, Page::AcceptTool, 64 << 10, "Accept what a tool says it is"),
+    form("/policy/backtest", Permission::ChangePolicy, Page::Backtest, 2 << 20, "Try a policy on what was recorded"),
     page("/health", Permission::ReadMetrics, Page::Health, &[], "How the daemon is"),
 ];
