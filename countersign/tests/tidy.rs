@@ -49,10 +49,11 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "api",
         &[
-            "approval", "canon", "display", "engine", "event", "policy", "replay", "session",
-            "store", "tlog", "verify", "web",
+            "approval", "canon", "console", "display", "engine", "event", "policy", "replay",
+            "session", "store", "tlog", "verify", "web",
         ],
     ),
+    ("console", &["canon", "display"]),
     (
         "benches",
         &[

@@ -6,6 +6,7 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
+mod add;
 mod init;
 pub(crate) mod key;
 mod list;
@@ -19,6 +20,8 @@ pub(crate) use init::user;
 pub(crate) enum Approver {
     /// Make your key, and register it
     Init(init::Init),
+    /// Register a key that is kept elsewhere
+    Add(add::Add),
     /// Show who may decide, and how many must agree
     List(list::List),
     /// Replace your key
@@ -33,6 +36,7 @@ impl Approver {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         match self {
             Self::Init(init) => init.run(format),
+            Self::Add(add) => add.run(format),
             Self::List(list) => list.run(format),
             Self::Rotate(rotate) => rotate.run(format),
             Self::Revoke(revoke) => revoke.run(format),

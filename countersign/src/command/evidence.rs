@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::output::Format;
 
 pub(crate) use exchange::Exchange;
+pub(crate) use export::session_pack;
 pub(crate) use state::Observed;
 
 mod account;

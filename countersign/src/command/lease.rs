@@ -6,7 +6,6 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
-mod argument;
 mod create;
 mod find;
 mod list;

@@ -17,6 +17,8 @@ mod promote;
 mod selection;
 mod test;
 
+pub(crate) use test::tested;
+
 /// Policies.
 #[derive(Subcommand)]
 pub(crate) enum Policy {

@@ -18,6 +18,7 @@ use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::{input, output};
 
+mod house;
 mod issuer;
 mod publisher;
 mod systemd;
@@ -125,6 +126,11 @@ impl Serve {
         settings.observer = Some(watch.observer());
         let metrics = Arc::clone(&watch.metrics);
         settings.metrics = Some(Arc::new(move || metrics.text()));
+        settings.house = Some(Arc::new(house::Home {
+            folder: plan.folder.clone(),
+            manifest: plan.config.text("manifest").map(str::to_owned),
+            policies: plan.config.list("policy").to_vec(),
+        }));
         let api = Api::new(Arc::clone(&engine), book, settings);
         let listen = plan.listen;
         let failed = |error| Failure::new(Code::Listen, format!("`{listen}`: {error}"));

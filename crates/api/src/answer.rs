@@ -5,8 +5,8 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::Endpoint;
 use crate::{
-    actions, approvals, decide, docs, events, health, interventions, live, log, policies, replays,
-    sessions, tokens,
+    actions, approvals, decide, docs, events, health, interventions, live, log, pages, policies,
+    replays, sessions, tokens,
 };
 
 pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
@@ -14,7 +14,7 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::Healthz => Ok(health::healthz()),
         Endpoint::Readyz => Ok(health::readyz(&call).await),
         Endpoint::Metrics => health::metrics(&call),
-        Endpoint::Login => health::login(&call),
+        Endpoint::Login => pages::door::link(&call),
         Endpoint::Me => Ok(health::me(&call)),
         Endpoint::AppendEvent => events::append(call).await,
         Endpoint::ListEvents => events::list(&call).await,
@@ -56,5 +56,6 @@ pub(crate) async fn answer(call: Call) -> Result<Reply, Problem> {
         Endpoint::RevokeToken => tokens::revoke(&call).await,
         Endpoint::OpenApi => Ok(docs::openapi(&call)),
         Endpoint::Docs => Ok(docs::page(&call)),
+        Endpoint::Page(page) => pages::answer(page, call).await,
     }
 }

@@ -12,9 +12,11 @@ use countersign_web::{Access, Room};
 use crate::actions::Actions;
 use crate::caller::Caller;
 use crate::doorkeeper::Doorkeeper;
+use crate::house::House;
 use crate::idempotency::Memory;
 use crate::live::{Live, Wake};
 use crate::observe::{Metrics, Observer};
+use crate::pages::policy::Backtests;
 use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
@@ -53,6 +55,8 @@ pub struct Settings {
     pub observer: Option<Observer>,
     /// Tells what was counted.
     pub metrics: Option<Metrics>,
+    /// What the console shows that only the whole program knows.
+    pub house: Option<Arc<dyn House>>,
 }
 
 impl Default for Settings {
@@ -72,6 +76,7 @@ impl Default for Settings {
             wake: Wake::default(),
             observer: None,
             metrics: None,
+            house: None,
         }
     }
 }
@@ -87,6 +92,7 @@ pub struct Api {
     pub(crate) actions: Actions,
     pub(crate) keeper: Keeper,
     pub(crate) replays: Replays,
+    pub(crate) backtests: Backtests,
     pub(crate) memory: Memory,
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
@@ -108,8 +114,13 @@ impl Api {
             actions: Actions::default(),
             keeper: Keeper::new(book),
             replays: Replays::default(),
+            backtests: Backtests::default(),
             memory: Memory::default(),
-            doorkeeper: Doorkeeper::new(settings.no_auth, settings.oidc.clone()),
+            doorkeeper: Doorkeeper::new(
+                settings.no_auth,
+                settings.oidc.clone(),
+                settings.is_secure,
+            ),
             workers: Workers::new(settings.threads, settings.patience),
             room: Room::new(settings.max_held_bytes),
             token_rates: Buckets::new(settings.token_rate),

@@ -110,21 +110,8 @@ pub(crate) async fn edit(call: &Call) -> Result<Reply, Problem> {
         reason.map_err(|error| Problem::new(Kind::Member, error.to_string()).at("/reason"))?;
     let (api, caller) = (Arc::clone(&call.api), call.caller.clone());
     let edited = move || {
-        let standing = api.visible(&id, &caller)?;
-        let who = Human::new(caller.name.as_str())
-            .map_err(|error| Problem::new(Kind::Id, error.to_string()))?;
-        let edited = api
-            .engine
-            .edit(standing.row.id, args, &who, reason.as_ref());
-        let new = edited.map_err(|error| match error {
-            NotEdited::Refused(refusal) => refused(refusal),
-            NotEdited::Failed(refusal) => refusal.into(),
-            NotEdited::Arguments(error) => {
-                Problem::new(Kind::Member, error.to_string()).at("/args")
-            }
-            other => Problem::new(Kind::Approval, other.to_string()),
-        })?;
-        api.card(&new.id().to_string(), &caller)
+        let new = api.edit(&id, args, reason.as_ref(), &caller)?;
+        api.card(&new.to_string(), &caller)
     };
     let json = call.api.workers.run(edited).await??;
     Ok(Reply::json(StatusCode::CREATED, &json))
@@ -182,8 +169,31 @@ pub(crate) async fn revoke(call: &Call) -> Result<Reply, Problem> {
 }
 
 impl Api {
+    /// Asks for the same call with other arguments. Blocks.
+    pub(crate) fn edit(
+        &self,
+        id: &str,
+        args: Json,
+        reason: Option<&Reason>,
+        caller: &Caller,
+    ) -> Result<ApprovalId, Problem> {
+        let standing = self.visible(id, caller)?;
+        let who = Human::new(caller.name.as_str())
+            .map_err(|error| Problem::new(Kind::Id, error.to_string()))?;
+        let edited = self.engine.edit(standing.row.id, args, &who, reason);
+        let new = edited.map_err(|error| match error {
+            NotEdited::Refused(refusal) => refused(refusal),
+            NotEdited::Failed(refusal) => refusal.into(),
+            NotEdited::Arguments(error) => {
+                Problem::new(Kind::Member, error.to_string()).at("/args")
+            }
+            other => Problem::new(Kind::Approval, other.to_string()),
+        })?;
+        Ok(new.id())
+    }
+
     /// A request, if the caller may see it. Blocks.
-    fn visible(&self, id: &str, caller: &Caller) -> Result<Standing, Problem> {
+    pub(crate) fn visible(&self, id: &str, caller: &Caller) -> Result<Standing, Problem> {
         let none = || Problem::new(Kind::NoApproval, "no such approval");
         let id: ApprovalId = id.parse().map_err(|_| none())?;
         let standing = self.engine.approval(id)?.ok_or_else(none)?;
@@ -196,9 +206,13 @@ impl Api {
 
     /// Everything that there is to see of a request, as every channel shows it.
     fn card(&self, id: &str, caller: &Caller) -> Result<Json, Problem> {
-        let standing = self.visible(id, caller)?;
-        let tally = self.engine.tally(&standing)?;
-        let why = self.engine.why_held(&standing)?;
+        self.card_of(&self.visible(id, caller)?)
+    }
+
+    /// The same, of a request that was read already.
+    pub(crate) fn card_of(&self, standing: &Standing) -> Result<Json, Problem> {
+        let tally = self.engine.tally(standing)?;
+        let why = self.engine.why_held(standing)?;
         let votes = tally.votes.iter().map(|vote| {
             let reason = vote.decisions.iter().find_map(|one| one.reason());
             let approved = vote.decisions.iter().all(|one| one.is_approved());
@@ -213,7 +227,7 @@ impl Api {
         let said = said.map(|said| AgentSays::of(said, View::Full).text().to_owned());
         // As text: what reads it must not round its numbers.
         let envelope = String::from_utf8_lossy(&standing.envelope.to_text()).into_owned();
-        let mut json = summary(&standing);
+        let mut json = summary(standing);
         if let Some(members) = json.as_object_mut() {
             for (name, value) in [
                 ("why", Json::from(why)),
@@ -234,7 +248,7 @@ impl Api {
     }
 }
 
-fn summary(standing: &Standing) -> Json {
+pub(crate) fn summary(standing: &Standing) -> Json {
     let (envelope, row) = (&standing.envelope, &standing.row);
     let time = |time: Option<UnixMs>| Json::from(time.map(UnixMs::get));
     let plan = envelope.plan();

@@ -22,6 +22,8 @@ pub(crate) struct Doorkeeper {
     /// Whose tokens are taken beside our own.
     oidc: Option<Arc<Oidc>>,
     tokens: RwLock<Tokens>,
+    /// What a browser's cookie is called here.
+    cookie: &'static str,
     /// Codes that work once, by their hash.
     codes: Mutex<HashMap<[u8; 32], Code>>,
     /// Browsers that came in with a code, by the hash of their cookie.
@@ -41,6 +43,8 @@ struct Code {
 
 struct Visit {
     caller: Caller,
+    /// The token that the browser came in with: the visit ends with it.
+    token: Option<String>,
     ends: Instant,
 }
 
@@ -52,10 +56,15 @@ enum Shown<'a> {
 }
 
 impl Doorkeeper {
-    pub(crate) fn new(open: bool, oidc: Option<Arc<Oidc>>) -> Self {
+    pub(crate) fn new(open: bool, oidc: Option<Arc<Oidc>>, is_secure: bool) -> Self {
         Self {
             open,
             oidc,
+            // SECURITY: no other host and no page without TLS can set a cookie of the first name.
+            cookie: match is_secure {
+                true => "__Host-countersign",
+                false => "countersign",
+            },
             tokens: RwLock::new(Tokens {
                 by_id: Arc::default(),
                 loaded: None,
@@ -78,9 +87,14 @@ impl Doorkeeper {
 
     /// Whether asking again for tokens could help with this request. Who guesses does not make us ask.
     pub(crate) fn is_behind(&self, headers: &HeaderMap, peer: IpAddr) -> bool {
-        let Ok(Shown::Bearer(text)) = shown(headers) else {
+        let Ok(Shown::Bearer(text)) = shown(headers, self.cookie) else {
             return false;
         };
+        self.is_new(text, peer)
+    }
+
+    /// Whether asking again for tokens could help with this one.
+    pub(crate) fn is_new(&self, text: &str, peer: IpAddr) -> bool {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let is_unknown = parts(text).is_some_and(|(id, _)| !tokens.by_id.contains_key(id));
         let is_stale = tokens.loaded.is_none_or(|at| at.elapsed() > STALE);
@@ -100,7 +114,7 @@ impl Doorkeeper {
             return Ok(Caller::nobody());
         }
         let now = Instant::now();
-        let shown = shown(headers)?;
+        let shown = shown(headers, self.cookie)?;
         if matches!(shown, Shown::Nothing) {
             let text = "send `Authorization: Bearer TOKEN`";
             return Err(Problem::new(Kind::Unauthenticated, text));
@@ -108,7 +122,7 @@ impl Doorkeeper {
         let found = match shown {
             Shown::Nothing => None,
             Shown::Bearer(text) => self.bearer(text, now_unix_ms)?,
-            Shown::Cookie(text) => self.visitor(text, now),
+            Shown::Cookie(text) => self.visitor(text, now, now_unix_ms)?,
         };
         found.ok_or_else(|| self.wrong(peer, "the token is unknown, over or taken back"))
     }
@@ -144,12 +158,49 @@ impl Doorkeeper {
         let Some(code) = found.filter(|code| code.ends > now) else {
             return Err(self.wrong(peer, "the link was used already, or is too old"));
         };
+        self.visit(code.caller, None)
+    }
+
+    /// Takes a token; gives the cookie of the browser that brought it.
+    pub(crate) fn trade(
+        &self,
+        token: &str,
+        peer: IpAddr,
+        now_unix_ms: u64,
+    ) -> Result<String, Problem> {
+        let caller = self.bearer(token, now_unix_ms)?;
+        let caller =
+            caller.ok_or_else(|| self.wrong(peer, "the token is unknown, over or taken back"))?;
+        self.visit(caller, Some(token.to_owned()))
+    }
+
+    /// Lets a browser go.
+    pub(crate) fn leave(&self, headers: &HeaderMap) {
+        if let Ok(Shown::Cookie(text)) = shown(headers, self.cookie) {
+            lock(&self.cookies).remove(&digest(text));
+        }
+    }
+
+    /// The cookie as a browser is told to keep it; without a value it is to be forgotten.
+    pub(crate) fn set_cookie(&self, value: Option<&str>) -> String {
+        // SECURITY: no page of another origin makes the browser send it, and no script reads it.
+        let secure = match self.cookie.starts_with("__Host-") {
+            true => "; Secure",
+            false => "",
+        };
+        let seconds = value.map_or(0, |_| VISIT_TIME.as_secs());
+        let (name, value) = (self.cookie, value.unwrap_or_default());
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+    }
+
+    fn visit(&self, caller: Caller, token: Option<String>) -> Result<String, Problem> {
+        let now = Instant::now();
         let no_randomness = || Problem::new(Kind::Overloaded, "the system gave no randomness");
         let cookie = random::<32>().ok_or_else(no_randomness)?;
         let csrf = random::<16>().ok_or_else(no_randomness)?;
         let caller = Caller {
             csrf: Some(csrf),
-            ..code.caller
+            ..caller
         };
         let mut cookies = lock(&self.cookies);
         cookies.retain(|_, visit| visit.ends > now);
@@ -157,7 +208,12 @@ impl Doorkeeper {
             return Err(Problem::new(Kind::Overloaded, "too many browsers are here"));
         }
         let ends = now + VISIT_TIME;
-        cookies.insert(digest(&cookie), Visit { caller, ends });
+        let visit = Visit {
+            caller,
+            token,
+            ends,
+        };
+        cookies.insert(digest(&cookie), visit);
         Ok(cookie)
     }
 
@@ -186,20 +242,39 @@ impl Doorkeeper {
         Ok(row.and_then(Caller::of))
     }
 
-    fn visitor(&self, cookie: &str, now: Instant) -> Option<Caller> {
-        let cookies = lock(&self.cookies);
-        let visit = cookies.get(&digest(cookie))?;
-        (visit.ends > now).then(|| visit.caller.clone())
+    fn visitor(
+        &self,
+        cookie: &str,
+        now: Instant,
+        now_unix_ms: u64,
+    ) -> Result<Option<Caller>, Problem> {
+        let found = lock(&self.cookies).get(&digest(cookie)).map(|visit| {
+            let caller = (visit.ends > now).then(|| visit.caller.clone());
+            (caller, visit.token.clone())
+        });
+        match found {
+            Some((Some(caller), Some(token))) => {
+                let still = self.bearer(&token, now_unix_ms)?;
+                Ok(still.map(|_| caller))
+            }
+            Some((caller, _)) => Ok(caller),
+            None => Ok(None),
+        }
     }
 }
 
 /// A page that uses a browser's cookie must show that it is ours: a foreign page cannot read the token
 /// that it has to send along.
 pub(crate) fn check_csrf(caller: &Caller, headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(CSRF).map_or(&b""[..], |value| value.as_bytes());
+    check_token(caller, given)
+}
+
+/// The same, of a token that came in a form.
+pub(crate) fn check_token(caller: &Caller, given: &[u8]) -> Result<(), Problem> {
     let Some(expected) = &caller.csrf else {
         return Ok(());
     };
-    let given = headers.get(CSRF).map_or(&b""[..], |value| value.as_bytes());
     match bool::from(given.ct_eq(expected.as_bytes())) {
         true => Ok(()),
         false => {
@@ -209,7 +284,27 @@ pub(crate) fn check_csrf(caller: &Caller, headers: &HeaderMap) -> Result<(), Pro
     }
 }
 
-fn shown(headers: &HeaderMap) -> Result<Shown<'_>, Problem> {
+/// A form must come from a page of this very place, as far as the browser says where it comes from.
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let foreign = || Problem::new(Kind::Csrf, "the form is not of this place");
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    if text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return Err(foreign());
+    }
+    match (text("origin"), text("host")) {
+        (None, _) => Ok(()),
+        (Some(origin), Some(host)) => {
+            let named = origin.split_once("://").map(|(_, authority)| authority);
+            match named.is_some_and(|named| named.eq_ignore_ascii_case(host)) {
+                true => Ok(()),
+                false => Err(foreign()),
+            }
+        }
+        (Some(_), None) => Err(foreign()),
+    }
+}
+
+fn shown<'h>(headers: &'h HeaderMap, cookie: &str) -> Result<Shown<'h>, Problem> {
     let twice = |_| Problem::new(Kind::Unauthenticated, "the header cannot be read");
     if let Some(value) = only(headers, &AUTHORIZATION).map_err(twice)? {
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
@@ -225,7 +320,7 @@ fn shown(headers: &HeaderMap) -> Result<Shown<'_>, Problem> {
     let mut ours = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='));
+        .filter_map(|pair| pair.trim().strip_prefix(cookie)?.strip_prefix('='));
     Ok(match (ours.next(), ours.next()) {
         (Some(cookie), None) => Shown::Cookie(cookie),
         _ => Shown::Nothing,
@@ -237,9 +332,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 pub(crate) const CSRF: &str = "countersign-csrf";
-pub(crate) const COOKIE_NAME: &str = "countersign";
 /// How long a browser stays in.
-pub(crate) const VISIT_TIME: Duration = Duration::from_secs(12 * 3600);
+const VISIT_TIME: Duration = Duration::from_secs(12 * 3600);
 const CODE_TIME: Duration = Duration::from_secs(600);
 const MAX_CODES: usize = 64;
 const MAX_VISITS: usize = 1024;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{RawPathParams, Request};
-use axum::http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Response};
 use axum::response::IntoResponse as _;
@@ -15,18 +15,19 @@ use countersign_web::{Held, Peer, ReadError};
 use crate::api::{Api, now_unix_ms};
 use crate::call::{Call, Parameters};
 use crate::caller::Caller;
-use crate::doorkeeper::check_csrf;
+use crate::doorkeeper::{check_csrf, check_origin, check_token};
 use crate::idempotency::First;
 use crate::observe::{Answered, Observed};
 use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
 use crate::route::{Endpoint, ROUTES, Route};
-use crate::{answer, token};
+use crate::{answer, pages, token};
 
 /// The router of the whole table.
 pub(crate) fn router(api: &Arc<Api>) -> Router {
     let mut router = Router::new();
     let mut paths: Vec<&'static str> = ROUTES.iter().map(|route| route.path).collect();
+    paths.sort_unstable();
     paths.dedup();
     for path in paths {
         let api = Arc::clone(api);
@@ -80,6 +81,9 @@ async fn pass(api: Arc<Api>, path: Option<&'static str>, mut request: Request) -
     };
     let reply = match passage.answer(path, body).await {
         Ok(reply) => reply,
+        Err(problem) if passage.wants_page() => {
+            pages::trouble(&api, passage.caller.as_ref(), &problem, &passage.parts.uri)
+        }
         Err(problem) => problem.into_reply(&id),
     };
     passage.finish(reply, &id, began)
@@ -111,8 +115,11 @@ impl Passage<'_> {
         };
         caller.require(route.permission)?;
         let is_safe = matches!(*method, Method::GET | Method::HEAD);
-        if !is_safe {
-            check_csrf(&caller, &self.parts.headers)?;
+        let is_form = !is_safe && route.is_page();
+        match is_form {
+            true => check_origin(&self.parts.headers)?,
+            false if !is_safe => check_csrf(&caller, &self.parts.headers)?,
+            false => {}
         }
         if !is_open {
             self.take(&caller)?;
@@ -125,6 +132,9 @@ impl Passage<'_> {
         let path = std::mem::take(&mut self.path);
         let parameters = Parameters::read(path, self.parts.uri.query(), route)?;
         let held = self.read(route, body).await?;
+        if is_form && !is_open {
+            check_token(&caller, pages::field(&held.bytes, "csrf").as_bytes())?;
+        }
         let call = Call {
             api: Arc::clone(self.api),
             caller,
@@ -147,6 +157,14 @@ impl Passage<'_> {
             self.api.memory.end(name, &answered);
         }
         answered
+    }
+
+    /// Whether a browser asks, for something that people look at.
+    fn wants_page(&self) -> bool {
+        let accept = self.parts.headers.get(ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        let is_browser = accept.is_some_and(|accept| accept.contains("text/html"));
+        is_browser && self.route.is_none_or(Route::is_page)
     }
 
     async fn authenticated(&self) -> Result<Caller, Problem> {

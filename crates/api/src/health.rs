@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use axum::http::header::{HeaderValue, LOCATION, SET_COOKIE};
 use countersign_canon::Json;
 
 use crate::Permission;
 use crate::call::Call;
-use crate::doorkeeper::{COOKIE_NAME, VISIT_TIME};
 use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
 
@@ -41,28 +39,6 @@ pub(crate) fn metrics(call: &Call) -> Result<Reply, Problem> {
         Some(metrics) => Ok(Reply::bytes(StatusCode::OK, PROMETHEUS, metrics())),
         None => Err(Problem::new(Kind::NotFound, "nothing is counted here")),
     }
-}
-
-pub(crate) fn login(call: &Call) -> Result<Reply, Problem> {
-    let code = call.parameters.query("code").unwrap_or_default();
-    let cookie = call.api.doorkeeper.enter(code, call.peer.address.ip())?;
-    let mut reply = Reply::bytes(StatusCode::SEE_OTHER, "text/plain", "come in\n");
-    // SECURITY: no page of another origin makes the browser send it, and no script reads it.
-    let secure = match call.api.settings.is_secure {
-        true => "; Secure",
-        false => "",
-    };
-    let seconds = VISIT_TIME.as_secs();
-    let cookie = format!(
-        "{COOKIE_NAME}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
-    );
-    let cookie = HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Kind::Overloaded, "no cookie could be made"))?;
-    reply.headers.insert(SET_COOKIE, cookie);
-    reply
-        .headers
-        .insert(LOCATION, HeaderValue::from_static("/"));
-    Ok(reply)
 }
 
 pub(crate) fn me(call: &Call) -> Reply {

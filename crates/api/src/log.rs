@@ -71,20 +71,23 @@ pub(crate) async fn inclusion(call: &Call) -> Result<Reply, Problem> {
             event.id.saturating_sub(1)
         }
     };
-    let proof = read(call, move |reader| {
-        let published = newest(reader)?;
-        let size = published.checkpoint.size;
-        if index >= size {
-            let text = format!("the newest checkpoint covers {size} event(s)");
-            return Err(Problem::new(Kind::Unpublished, text));
-        }
-        let entry = reader.entries(index / WIDTH, index % WIDTH + 1)?;
-        let entry = entry.last().copied();
-        let entry = entry.ok_or_else(|| Problem::new(Kind::Damaged, "the event is missing"))?;
-        let path = reader.prove_inclusion(index, size)?;
-        Ok(proven(index, entry, path, published))
-    });
+    let proof = read(call, move |reader| prove(index, reader));
     Ok(Reply::ok(&proof.await?))
+}
+
+/// That an event is in the log of the newest checkpoint. Blocks.
+pub(crate) fn prove(index: u64, reader: &Reader) -> Result<Json, Problem> {
+    let published = newest(reader)?;
+    let size = published.checkpoint.size;
+    if index >= size {
+        let text = format!("the newest checkpoint covers {size} event(s)");
+        return Err(Problem::new(Kind::Unpublished, text));
+    }
+    let entry = reader.entries(index / WIDTH, index % WIDTH + 1)?;
+    let entry = entry.last().copied();
+    let entry = entry.ok_or_else(|| Problem::new(Kind::Damaged, "the event is missing"))?;
+    let path = reader.prove_inclusion(index, size)?;
+    Ok(proven(index, entry, path, published))
 }
 
 pub(crate) async fn consistency(call: &Call) -> Result<Reply, Problem> {

@@ -10,10 +10,10 @@ use crate::shape::{Record, Shape};
 pub fn openapi() -> Json {
     let mut seen: Vec<&'static Record> = Vec::new();
     let mut paths: Vec<(String, Json)> = Vec::new();
-    let mut order: Vec<&'static str> = ROUTES.iter().map(|route| route.path).collect();
+    let mut order: Vec<&'static str> = described().map(|route| route.path).collect();
     order.dedup();
     for path in order {
-        let here = ROUTES.iter().filter(|route| route.path == path);
+        let here = described().filter(|route| route.path == path);
         let operations = here.map(|route| {
             let verb = route.method.as_str().to_ascii_lowercase();
             (verb, operation(route, &mut seen))
@@ -70,6 +70,12 @@ pub fn openapi() -> Json {
             Json::Array(vec![Json::object([("bearer", Json::Array(Vec::new()))])]),
         ),
     ])
+}
+
+/// Pages are for people, and described nowhere but on themselves.
+fn described() -> impl Iterator<Item = &'static Route> {
+    let is_page = |route: &&Route| matches!(route.endpoint, Endpoint::Page(_));
+    ROUTES.iter().filter(move |route| !is_page(route))
 }
 
 fn operation(route: &'static Route, seen: &mut Vec<&'static Record>) -> Json {

@@ -206,7 +206,7 @@ async fn change(
 }
 
 impl Api {
-    fn in_force(&self) -> Result<Json, Problem> {
+    pub(crate) fn in_force(&self) -> Result<Json, Problem> {
         let policies = self.engine.policies();
         let mut json = about(&policies);
         let number = match &self.keeper.book {
@@ -246,7 +246,7 @@ fn about(policies: &Policies) -> Json {
 }
 
 /// Compiles a set and runs its tests.
-fn load(set: &Json) -> Result<Policies, Problem> {
+pub(crate) fn load(set: &Json) -> Result<Policies, Problem> {
     let manifest = match set.get("manifest") {
         None | Some(Json::Null) => None,
         Some(manifest) => Some(

@@ -1,5 +1,6 @@
 //! Routes: the router, the permissions and the description of the API come from their one [table](ROUTES).
 
+mod pages;
 mod table;
 
 use axum::http::Method;
@@ -10,10 +11,13 @@ use crate::records::PROBLEM;
 use crate::role::Permission;
 use crate::shape::Shape;
 
-pub use table::ROUTES;
+pub(crate) use pages::Page;
+
+/// Every route.
+pub const ROUTES: &[Route] = &all();
 
 /// A place that answers.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The method.
     pub method: Verb,
@@ -39,6 +43,11 @@ impl Route {
     /// The path as the router knows it: what varies may have several parts where it is itself a path.
     pub(crate) fn pattern(path: &str) -> String {
         path.replace("{tile}", "{*tile}")
+    }
+
+    /// Whether people see it in a browser. Programs have the rest of the table.
+    pub const fn is_page(&self) -> bool {
+        matches!(self.endpoint, Endpoint::Page(_) | Endpoint::Login)
     }
 
     /// Whether an answer with this status is what the description of the API says.
@@ -132,4 +141,23 @@ pub(crate) enum Endpoint {
     RevokeToken,
     OpenApi,
     Docs,
+    Page(Page),
+}
+
+/// The table of programs, and the one of people after it.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a constant: a place that is not there does not compile"
+)]
+const fn all() -> [Route; table::ROUTES.len() + pages::ROUTES.len()] {
+    let mut all = [table::ROUTES[0]; table::ROUTES.len() + pages::ROUTES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at < table::ROUTES.len() {
+            true => table::ROUTES[at],
+            false => pages::ROUTES[at - table::ROUTES.len()],
+        };
+        at += 1;
+    }
+    all
 }

@@ -59,12 +59,17 @@ pub(crate) async fn snapshot(call: &Call) -> Result<Reply, Problem> {
         ));
     }
     let engine = Arc::clone(&call.api.engine);
-    let wanted = scope.clone();
-    let snapshot = move || engine.snapshot(&wanted).map_err(Problem::from);
-    let (snapshot, head) = call.api.workers.run(snapshot).await??;
+    let snapshot = move || snapshot_json(&scope, &engine);
+    let json = call.api.workers.run(snapshot).await??;
+    Ok(Reply::ok(&json).tagged(call.if_none_match()))
+}
+
+/// The state of a session that the next decision starts from. Blocks.
+pub(crate) fn snapshot_json(scope: &Scope, engine: &Engine) -> Result<Json, Problem> {
+    let (snapshot, head) = engine.snapshot(scope).map_err(Problem::from)?;
     let text = snapshot.to_bytes();
     let all = Json::admit(&text, &SNAPSHOT)?;
-    Ok(Reply::ok(&Json::object([
+    Ok(Json::object([
         ("tenant_id", Json::from(scope.tenant.as_str())),
         ("session_id", Json::from(scope.session.as_str())),
         ("last_seq", Json::from(head.count().saturating_sub(1))),
@@ -72,11 +77,10 @@ pub(crate) async fn snapshot(call: &Call) -> Result<Reply, Problem> {
             "head",
             Json::from(head.hash().map(|hash| hash.to_string()).unwrap_or_default()),
         ),
-        ("state", state(&snapshot, &call.api.engine)),
+        ("state", state(&snapshot, engine)),
         ("snapshot", all),
         ("snapshot_hash", Json::from(snapshot.hash().to_string())),
     ]))
-    .tagged(call.if_none_match()))
 }
 
 pub(crate) async fn verify(call: &Call) -> Result<Reply, Problem> {
@@ -103,7 +107,7 @@ fn state(snapshot: &Snapshot, engine: &Engine) -> Json {
     engine.policies().view(snapshot).to_json()
 }
 
-fn json(session: &SessionSummary) -> Json {
+pub(crate) fn json(session: &SessionSummary) -> Json {
     Json::object([
         ("tenant_id", Json::from(session.scope.tenant.as_str())),
         ("session_id", Json::from(session.scope.session.as_str())),
@@ -116,7 +120,7 @@ fn json(session: &SessionSummary) -> Json {
     ])
 }
 
-fn verified(report: &Report) -> Json {
+pub(crate) fn verified(report: &Report) -> Json {
     let words = |words: &[String]| {
         let words = words.iter().map(|word| Json::from(word.as_str()));
         Json::Array(words.collect())
@@ -138,7 +142,7 @@ fn verified(report: &Report) -> Json {
 }
 
 /// Hands the stored lines of the session to the verifier, which shares no code with the writer.
-fn recompute(scope: &Scope, engine: &Engine) -> Result<Report, Problem> {
+pub(crate) fn recompute(scope: &Scope, engine: &Engine) -> Result<Report, Problem> {
     let lines = BufReader::with_capacity(1 << 20, Lines::of(scope, engine));
     let selection = Selection::default();
     let report = verify_stream(lines, &selection, &Expectation::default(), &mut |_| {});

@@ -11,6 +11,7 @@ mod constraint;
 mod cover;
 mod form;
 mod narrow;
+mod offer;
 mod places;
 mod preview;
 
@@ -18,6 +19,7 @@ pub use constraint::{Constraint, ConstraintError, HostSet, IntegerRange, PathRoo
 pub use cover::{Charge, LeaseStatus, Mismatch, NotCovered, Standing, Usage, Use, cover};
 pub use form::{Proven, SignedLease};
 pub use narrow::Wider;
+pub use offer::{Argument, Offer, OfferError};
 pub use places::Places;
 pub use preview::{Preview, preview};
 

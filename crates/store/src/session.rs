@@ -40,7 +40,7 @@ pub struct SessionFilter {
 /// Some sessions, and where to go on.
 #[derive(Debug, Clone)]
 pub struct SessionPage {
-    /// The sessions, in the order in which they began.
+    /// The sessions, in the order that was asked for.
     pub sessions: Vec<SessionSummary>,
     /// Where the next page starts; `None` when there is nothing more now.
     pub next: Option<Cursor>,
@@ -63,8 +63,32 @@ impl Reader {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<SessionPage, PageError> {
-        let tag = Hash::of(format!("sessions {filter:?}").as_bytes());
-        let after = after.map_or(Ok(0), |cursor| cursor.last_id(&tag))?;
+        self.page_of_sessions(filter, after, limit, false)
+    }
+
+    /// One page of sessions after a cursor, the one that began last first.
+    pub fn newest_sessions(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<SessionPage, PageError> {
+        self.page_of_sessions(filter, after, limit, true)
+    }
+
+    fn page_of_sessions(
+        &self,
+        filter: &SessionFilter,
+        after: Option<&Cursor>,
+        limit: usize,
+        newest_first: bool,
+    ) -> Result<SessionPage, PageError> {
+        let (order, start, page, own_page) = match newest_first {
+            false => ("sessions", 0, PAGE, OWN_PAGE),
+            true => ("newest sessions", u64::MAX, NEWEST, OWN_NEWEST),
+        };
+        let tag = Hash::of(format!("{order} {filter:?}").as_bytes());
+        let after = after.map_or(Ok(start), |cursor| cursor.last_id(&tag))?;
         let limit = limit.max(1);
         let tenant = filter.tenant.as_ref().map(TenantId::as_str);
         let session = filter.session.as_ref().map(SessionId::as_str);
@@ -76,11 +100,11 @@ impl Reader {
                 Some(_) if !identity::has_tables(db)? => {}
                 Some(owner) => {
                     let values: [&dyn ToSql; 5] = [&tenant, &session, &after, &wanted, owner];
-                    collect(db, OWN_PAGE, &values, &mut found)?;
+                    collect(db, own_page, &values, &mut found)?;
                 }
                 None => {
                     let values: [&dyn ToSql; 4] = [&tenant, &session, &after, &wanted];
-                    collect(db, PAGE, &values, &mut found)?;
+                    collect(db, page, &values, &mut found)?;
                 }
             }
             let more = found.len() > limit;
@@ -247,4 +271,16 @@ const OWN_PAGE: &str = summary!(
      WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) AND s.id > ?3
          AND o.owner = ?5
      ORDER BY s.id LIMIT ?4"
+);
+
+const NEWEST: &str = summary!(
+    "WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) AND s.id < ?3
+     ORDER BY s.id DESC LIMIT ?4"
+);
+
+const OWN_NEWEST: &str = summary!(
+    "JOIN session_owners o ON o.tenant_id = s.tenant_id AND o.session_id = s.session_id
+     WHERE (?1 IS NULL OR s.tenant_id = ?1) AND (?2 IS NULL OR s.session_id = ?2) AND s.id < ?3
+         AND o.owner = ?5
+     ORDER BY s.id DESC LIMIT ?4"
 );

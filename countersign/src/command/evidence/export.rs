@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use countersign_approval::ApprovalId;
 use countersign_canon::{Digest, Json};
-use countersign_event::{SessionId, TenantId};
+use countersign_event::{Scope, SessionId, TenantId};
 use countersign_pack::Selected;
-use countersign_store::{Filter, Published, Reader, Stored};
+use countersign_store::{Filter, Folder, Published, Reader, Stored};
 
 use super::disclose::Disclose;
 use super::exchange::{self, Exchange};
@@ -182,6 +182,36 @@ impl Export {
         };
         self.attach.iter().map(read).collect()
     }
+}
+
+/// The pack of a session, as far as a checkpoint covers it; nothing sealed is disclosed.
+pub(crate) fn session_pack(folder: &Folder, scope: &Scope) -> Result<Vec<u8>, Failure> {
+    let reader = Reader::open(folder)?;
+    let selected = Selected::Session {
+        tenant: scope.tenant.as_str().to_owned(),
+        session: scope.session.as_str().to_owned(),
+    };
+    let mut events = events(&selected, &reader)?;
+    let uncovered = || {
+        let text = "no checkpoint covers the session yet: the daemon signs one every minute";
+        Failure::new(Code::NoEvent, text)
+    };
+    let published = reader.last_checkpoint()?.ok_or_else(uncovered)?;
+    events.retain(|event| event.id <= published.checkpoint.size);
+    let last = events.last().map(|event| event.id).ok_or_else(uncovered)?;
+    // The first checkpoint that covers them, so that a later pack is the same.
+    let published = reader.checkpoint_covering(last)?.unwrap_or(published);
+    events.retain(|event| event.id <= published.checkpoint.size);
+    let contents = Contents {
+        selected,
+        events,
+        published: reader.vouch(published)?,
+        disclose: Vec::new(),
+        whole_audit: false,
+        attachments: Vec::new(),
+        bare: false,
+    };
+    contents.write(&reader)
 }
 
 /// Never writes over a file: what is there may be somebody's only copy.

@@ -66,6 +66,16 @@ impl Test {
     }
 }
 
+/// Runs the tests of these files, as the command does; tells what it would.
+pub(crate) fn tested(paths: &[String], manifest: Option<&str>) -> Result<Json, Failure> {
+    let manifest = manifest.map(manifest::read).transpose()?;
+    let selection = selection::select(paths)?;
+    let mut report = Report::default();
+    run_tests(&selection, manifest.as_ref(), &mut report)?;
+    run_cases(&selection, manifest.as_ref(), &mut report)?;
+    Ok(report.json())
+}
+
 fn run_tests(
     selection: &Selection,
     manifest: Option<&Manifest>,

@@ -5,11 +5,11 @@ use crate::records::*;
 use crate::role::Permission;
 use crate::shape::Shape;
 
-const fn parameter(name: &'static str, about: &'static str) -> Parameter {
+pub(super) const fn parameter(name: &'static str, about: &'static str) -> Parameter {
     Parameter { name, about }
 }
 
-const fn get(
+pub(super) const fn get(
     path: &'static str,
     permission: Permission,
     endpoint: Endpoint,
@@ -46,12 +46,13 @@ const fn post(
     }
 }
 
-const TENANT: Parameter = parameter("tenant_id", "The tenant; the token's own if absent");
+pub(super) const TENANT: Parameter =
+    parameter("tenant_id", "The tenant; the token's own if absent");
 const LIMIT: Parameter = parameter("limit", "How many, from 1 to 1000; 100 if absent");
-const CURSOR: Parameter = parameter("cursor", "The `next` of the page before");
+pub(super) const CURSOR: Parameter = parameter("cursor", "The `next` of the page before");
 
-/// Every route.
-pub const ROUTES: &[Route] = &[
+/// Every route that programs use.
+pub(super) const ROUTES: &[Route] = &[
     get(
         "/healthz",
         Permission::Knock,

@@ -48,6 +48,11 @@ impl Lease {
         }
     }
 
+    /// The exact bytes that a signature with this key covers.
+    pub fn signed_text(&self, key: KeyId) -> Vec<u8> {
+        signed_text(self, key)
+    }
+
     /// The canonical text: what is stored.
     pub fn to_text(&self) -> Vec<u8> {
         Json::object(members(self)).to_sorted_ascii()

@@ -1,16 +1,141 @@
-//! What an argument may be, as it is written on the command line.
+//! A lease that is modelled on a request: what people write about it, and the terms that follow.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use countersign_approval::lease::{Constraint, HostSet, IntegerRange, PathRoot, SafePrefix, Term};
 use countersign_canon::{Json, Limits};
+
+use super::{
+    Budget, Constraint, Holder, HostSet, IntegerRange, Lease, LeaseError, PathRoot, SafePrefix,
+    Term, Terms, Validity,
+};
+use crate::call::ToolCall;
+use crate::envelope::Envelope;
+use crate::id::LeaseId;
+use crate::principal::Human;
+use crate::time::UnixMs;
+use crate::trust::Trust;
+
+/// What a new lease says about a request that it is modelled on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// What arguments may be. What is not named stays as it was in the request.
+    pub arguments: Vec<Argument>,
+    /// How often.
+    pub max_uses: NonZeroU64,
+    /// How long, from now.
+    pub within_ms: u64,
+    /// How much, all uses together.
+    pub budget: Option<Budget>,
+    /// Whether agents that the agent starts may use it too.
+    pub children: bool,
+    /// How far the agent must still be trusted; as when it asked, if nobody says.
+    pub least_trust: Option<Trust>,
+}
+
+/// Why an offer does not become a lease.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    /// A lease is about one tool.
+    #[error("the request has more than one call")]
+    Calls,
+    /// The terms make no lease.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+}
+
+impl Offer {
+    /// The lease, which nobody has signed yet.
+    pub fn draw_up(
+        &self,
+        envelope: &Envelope,
+        granted_by: &Human,
+        id: LeaseId,
+        now: UnixMs,
+    ) -> Result<Lease, OfferError> {
+        let (terms, call) = self.terms(envelope, granted_by, id, now)?;
+        Ok(Lease::grant(terms, call.class)?)
+    }
+
+    /// The terms, and the call that they are modelled on.
+    pub fn terms<'e>(
+        &self,
+        envelope: &'e Envelope,
+        granted_by: &Human,
+        id: LeaseId,
+        now: UnixMs,
+    ) -> Result<(Terms, &'e ToolCall), OfferError> {
+        let plan = envelope.plan();
+        let [call] = plan.calls() else {
+            return Err(OfferError::Calls);
+        };
+        let scope = plan.scope();
+        let terms = Terms {
+            id,
+            tool: call.tool.clone(),
+            arguments: self.arguments(call),
+            max_uses: self.max_uses,
+            budget: self.budget.clone(),
+            valid: Validity {
+                granted_at: now,
+                expires_at: now.plus(self.within_ms),
+            },
+            holder: Holder {
+                chain: scope.chain.clone(),
+                work_item: scope.work_item.clone(),
+                lineage: envelope.lineage().clone(),
+                children: self.children,
+            },
+            least_trust: self.least_trust.unwrap_or(scope.trust),
+            policy: plan.policy(),
+            granted_by: granted_by.clone(),
+        };
+        Ok((terms, call))
+    }
+
+    fn arguments(&self, call: &ToolCall) -> BTreeMap<String, Term> {
+        let given = call.args.value().as_object().into_iter().flatten();
+        let mut terms: BTreeMap<String, Term> = given
+            .map(|(name, value)| {
+                let term = Term {
+                    constraint: Constraint::Exact(value.clone()),
+                    may_be_absent: false,
+                };
+                (name.to_owned(), term)
+            })
+            .collect();
+        for Argument { name, term } in &self.arguments {
+            match term {
+                Some(term) => drop(terms.insert(name.clone(), term.clone())),
+                None => drop(terms.remove(name)),
+            }
+        }
+        terms
+    }
+}
 
 /// `NAME=KIND:VALUE`, `NAME?=KIND:VALUE` if a call may also come without it, or `NAME=absent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Argument {
-    pub(super) name: String,
-    /// `None`: the argument must be absent.
-    pub(super) term: Option<Term>,
+pub struct Argument {
+    /// The argument.
+    pub name: String,
+    /// What it may be; `None` if it must be absent.
+    pub term: Option<Term>,
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=');
+        let parts = parts.and_then(|(name, limit)| Some((name, limit.parse().ok()?)));
+        let (argument, limit) = parts.ok_or("a budget is NAME=LIMIT, with a whole number")?;
+        Ok(Self {
+            argument: argument.to_owned(),
+            limit,
+        })
+    }
 }
 
 impl FromStr for Argument {

@@ -1,0 +1,89 @@
+//! Every page, with the permission that it needs.
+
+use super::table::{CURSOR, TENANT, get, parameter};
+use super::{Endpoint, Parameter, Route, Verb};
+use crate::role::Permission;
+use crate::shape::Shape;
+
+/// A page, or something that a page does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    Home,
+    Enter,
+    Leave,
+    Asset,
+    Inbox,
+    Card,
+    Edit,
+    Lease,
+    Sessions,
+    Session,
+    Pack,
+    Log,
+    Policy,
+    AcceptTool,
+    Backtest,
+    Health,
+}
+
+const fn page(
+    path: &'static str,
+    permission: Permission,
+    page: Page,
+    query: &'static [Parameter],
+    summary: &'static str,
+) -> Route {
+    Route {
+        query,
+        answer: (200, None),
+        ..get(path, permission, Endpoint::Page(page), summary, Shape::Map)
+    }
+}
+
+const fn form(
+    path: &'static str,
+    permission: Permission,
+    what: Page,
+    max_body: usize,
+    summary: &'static str,
+) -> Route {
+    Route {
+        method: Verb::Post,
+        max_body,
+        answer: (303, None),
+        ..page(path, permission, what, &[], summary)
+    }
+}
+
+const QUERY: Parameter = parameter("q", "Words such as `decision:deny tool:mcp.* since:1h`");
+
+#[rustfmt::skip]
+pub(super) const ROUTES: &[Route] = &[
+    page("/", Permission::Look, Page::Home, &[], "The page to begin with"),
+    form("/login", Permission::Enter, Page::Enter, 64 << 10, "Let a browser in with a token"),
+    form("/logout", Permission::Look, Page::Leave, 4 << 10, "Let a browser go"),
+    page("/assets/{name}", Permission::Knock, Page::Asset, &[], "The files that pages load"),
+    page("/inbox", Permission::ReadApprovals, Page::Inbox, &[], "What is held"),
+    page("/inbox/{approval}", Permission::ReadApprovals, Page::Card, &[], "One request"),
+    form("/inbox/{approval}/edit", Permission::Decide, Page::Edit, 5 << 20, "Ask for other arguments"),
+    page("/inbox/{approval}/lease", Permission::Decide, Page::Lease, &[
+        parameter("uses", "How often"),
+        parameter("within", "How long"),
+        parameter("arguments", "What each argument may be, a line each"),
+        parameter("budget", "The largest sum of one argument"),
+    ], "What a lease would cover"),
+    page("/sessions", Permission::ReadSessions, Page::Sessions, &[QUERY, CURSOR], "What agents did"),
+    page("/sessions/{session}", Permission::ReadSessions, Page::Session, &[
+        TENANT,
+        CURSOR,
+        parameter("view", "`compact`, `timeline` or `raw`"),
+        parameter("seq", "One event"),
+        parameter("verify", "Check it now"),
+    ], "One session"),
+    page("/sessions/{session}/pack", Permission::ReadPolicy, Page::Pack, &[TENANT], "A pack of evidence"),
+    page("/log", Permission::ReadSessions, Page::Log, &[QUERY], "Every event"),
+    page("/policy", Permission::ReadPolicy, Page::Policy, &[], "What decides"),
+    form("/policy/tools", Permission::ChangePolicy, Page::AcceptTool, 64 << 10, "Accept what a tool says it is"),
+    form("/policy/backtest", Permission::ChangePolicy, Page::Backtest, 2 << 20, "Try a policy on what was recorded"),
+    page("/health", Permission::ReadMetrics, Page::Health, &[], "How the daemon is"),
+];
