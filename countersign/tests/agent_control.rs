@@ -7,6 +7,11 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+#[path = "agent_control/results.rs"]
+mod results;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -59,7 +64,7 @@ impl Annotate for Mood {
 }
 
 fn voice(manifest: &str, mood: Mood) -> Result<Voice, VoiceError> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     std::fs::create_dir(folder.path().join("rules")).unwrap();
     std::fs::write(folder.path().join("rules/agent.rego"), RULES).unwrap();
     let file = folder.path().join("agent.yaml");
@@ -73,11 +78,12 @@ fn voice(manifest: &str, mood: Mood) -> Result<Voice, VoiceError> {
 }
 
 struct Scene {
-    folder: tempfile::TempDir,
     engine: Engine,
     scope: Scope,
     mood: Mood,
     calls: Mutex<u32>,
+    /// Goes last: what was recorded is looked at when nobody writes any more.
+    folder: replayed::Kept,
 }
 
 fn json(text: &str) -> Json {
@@ -94,7 +100,7 @@ impl Scene {
         let capabilities = Manifest::read(CAPABILITIES.as_bytes()).unwrap();
         let policies = Policies::new(Capability::new(Some(capabilities)).unwrap())
             .with_beside(Arc::new(voice(manifest, mood.clone()).unwrap()));
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let mut approvers = Approvers::default();
         let dana = Human::new("dana").unwrap();
         approvers.add(dana, &key().verifying_key()).unwrap();

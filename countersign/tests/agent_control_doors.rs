@@ -56,6 +56,7 @@ call := {"decision": "deny", "reason": "ifc_clearance_violation"} if {
 }
 default result := {"decision": "allow"}
 result := {"decision": "deny", "reason": "leaks"} if args.say == "hide"
+result := {"decision": "escalate", "reason": "look_at_it"} if args.say == "look"
 result := {"decision": "transform", "transform": {"path": "$policy_target.content[0].text", "value": "cleaned"}} if args.say == "clean"
 result := {"decision": "transform", "transform": {"path": "$policy_target", "value": "cleaned"}} if args.say == "plain"
 default asked := {"decision": "allow"}
@@ -65,6 +66,7 @@ asked := {"decision": "transform", "transform": {"path": "$policy_target[0].cont
 default answered := {"decision": "allow"}
 answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.policy_target.value.content.text, "never")
 default words := {"decision": "allow"}
+words := {"decision": "deny", "reason": "rude"} if contains(json.marshal(input.policy_target.value), "rude")
 words := {"decision": "escalate", "reason": "odd"} if contains(input.policy_target.value, "odd")
 words := {"decision": "transform", "transform": {"path": "$policy_target", "value": "please"}} if contains(input.policy_target.value, "now")
 "#;
@@ -224,17 +226,211 @@ fn what_a_server_asks_the_model_and_hears_is_looked_at() {
     );
 }
 
+/// A server that asks the client's human, and says what it heard.
+const ASKING: &str = r#"while read -r line; do case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"0"}}}';;
+*'"tools/list"'*) id=$(echo "$line" | sed 's/.*"id":\([^,]*\),.*/\1/'); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}}";;
+*'"tools/call"'*) word=$(echo "$line" | sed 's/.*"say":"\([^"]*\)".*/\1/')
+  echo "{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"$word\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}"
+  read -r answer; echo "$answer" >> "$0.heard"
+  echo '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"asked"}]}}';;
+esac; done"#;
+
+/// What the client is asked, and what the server hears when its human answers this.
+fn elicited(question: &str, answer: &str) -> (String, String) {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let script = place.path("server.sh");
+    std::fs::write(&script, ASKING).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.arg("mcp").arg("--data").arg(place.path("data"));
+    command.arg("--manifest").arg(place.path("manifest.json"));
+    command.args(["--acs", &acs, "--", "sh"]).arg(&script);
+    let mut client = Client::start(&mut command);
+    let able = "\"capabilities\":{\"elicitation\":{}}";
+    client.ask(INITIALIZE.replace("\"capabilities\":{}", able));
+    let mut asked = say(&mut client, 1, "echo", question);
+    if asked.contains("elicitation/create") {
+        client.send(format!(
+            r#"{{"jsonrpc":"2.0","id":"q","result":{{"action":"accept","content":{{"n":"{answer}"}}}}}}"#
+        ));
+        assert!(client.answer().contains("\"asked\""));
+    } else {
+        // The server heard that its question was refused, and went on.
+        assert!(asked.contains("\"asked\""), "{asked}");
+        asked = String::new();
+    }
+    client.end();
+    place.verify();
+    replays(&place.path("data"));
+    let exported = countersign(&place.path("data"), &["log", "export"]);
+    assert!(exported.contains("\"intervention_point\":\"output\""));
+    (asked, place.lines("server.sh.heard").join("\n"))
+}
+
+#[test]
+fn what_a_server_asks_a_human_and_hears_is_looked_at() {
+    let (asked, heard) = elicited("your name", "dana");
+    assert!(asked.contains("your name"), "{asked}");
+    assert!(heard.contains("dana"), "{heard}");
+    // What goes out to the human is changed, what comes in is not.
+    let (asked, _) = elicited("answer now", "dana");
+    assert!(
+        asked.contains("\"please\"") && !asked.contains("answer now"),
+        "{asked}"
+    );
+    let (asked, heard) = elicited("a rude question", "dana");
+    assert!(asked.is_empty(), "{asked}");
+    assert!(
+        heard.contains("rude") && heard.contains("\"error\""),
+        "{heard}"
+    );
+    // Nobody can be asked at this point of an MCP session: a hold is a refusal.
+    let (asked, heard) = elicited("something odd", "dana");
+    assert!(
+        asked.is_empty() && heard.contains("\"error\""),
+        "{asked} {heard}"
+    );
+    let (_, heard) = elicited("your name", "rude words");
+    assert!(
+        heard.contains("\"error\"") && !heard.contains("rude words"),
+        "{heard}"
+    );
+}
+
+/// Approves the only request that waits, as its approver would.
+fn approve(place: &Place) {
+    let listed = place.run(&["approval", "list", "--format", "json"]);
+    let id = text(&listed, "approval_id").unwrap_or_else(|| panic!("{listed}"));
+    let code = text(&listed, "short_code").unwrap_or_else(|| panic!("{listed}"));
+    place.run(&["approval", "approve", &id, "--code", &code]);
+}
+
+#[test]
+fn a_held_result_is_delivered_when_people_let_it_pass_and_the_call_runs_once() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    place.run(&["approver", "init", "--name", "dana"]);
+    let mut client = place.guarded(&["--acs", &acs, "--hold-wait", "0"]);
+    client.ask(INITIALIZE);
+    let held = say(&mut client, 1, "echo", "look");
+    assert!(
+        held.contains("-32001") && held.contains("look_at_it") && !held.contains("done"),
+        "{held}"
+    );
+    // Made again, it still waits, and does not run again.
+    let again = say(&mut client, 2, "echo", "look");
+    assert!(
+        again.contains("-32001") && !again.contains("done"),
+        "{again}"
+    );
+    approve(&place);
+    let released = say(&mut client, 3, "echo", "look");
+    assert!(released.contains("done"), "{released}");
+    let calls = |place: &Place| {
+        let received = place.lines("received");
+        received
+            .iter()
+            .filter(|line| line.contains("tools/call"))
+            .count()
+    };
+    assert_eq!(calls(&place), 1);
+    // The one use is taken: the next is a call like any other.
+    let next = say(&mut client, 4, "echo", "look");
+    assert!(next.contains("-32001"), "{next}");
+    assert_eq!(calls(&place), 2);
+    client.end();
+    place.verify();
+}
+
+#[test]
+fn the_http_door_asks_at_the_same_points() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    place.run(&["approver", "init", "--name", "dana"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "serve", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(place.path("data"));
+    command.arg("--manifest").arg(place.path("manifest.json"));
+    command.args(["--hold-wait", "0", "--acs", &acs, "--"]);
+    let mut door = Daemon::of(command.args(place.server()));
+    let mut ask = |id: usize, method: &str, params: &str| {
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        door.mcp(&body)
+    };
+    let about = |name: &str| {
+        format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"{name}","version":"0"}}}}"#
+        )
+    };
+    assert!(ask(0, "initialize", &about("t")).contains("protocolVersion"));
+    let mut call = |id: usize, word: &str| {
+        ask(
+            id,
+            "tools/call",
+            &format!(r#"{{"name":"echo","arguments":{{"say":"{word}"}}}}"#),
+        )
+    };
+    assert!(call(1, "hello").contains("done"));
+    let denied = call(2, "secret");
+    assert!(denied.contains("no_secrets"), "{denied}");
+    assert!(call(3, "card").contains("done"));
+    let withheld = call(4, "hide");
+    assert!(
+        withheld.contains("leaks") && !withheld.contains("done"),
+        "{withheld}"
+    );
+    assert!(call(5, "clean").contains("cleaned"));
+    let held = call(6, "look");
+    assert!(
+        held.contains("-32001") && held.contains("look_at_it"),
+        "{held}"
+    );
+    approve(&place);
+    assert!(call(7, "look").contains("done"));
+    door.session = None;
+    let refused = door.mcp(&format!(
+        r#"{{"jsonrpc":"2.0","id":8,"method":"initialize","params":{}}}"#,
+        about("evil")
+    ));
+    assert!(refused.contains("unknown_client"), "{refused}");
+    door.end();
+    let received = place.lines("received").join("\n");
+    assert!(
+        received.contains("[gone]") && !received.contains("secret"),
+        "{received}"
+    );
+    let looks = received.lines().filter(|line| line.contains("\"look\""));
+    assert_eq!(looks.count(), 1, "{received}");
+    place.verify();
+    let exported = countersign(&place.path("data"), &["log", "export"]);
+    for point in ["agent_startup", "post_tool_call", "agent_shutdown"] {
+        let wanted = format!("\"intervention_point\":\"{point}\"");
+        assert!(exported.contains(&wanted), "{point}");
+    }
+}
+
 struct Daemon {
     child: Child,
     address: String,
+    /// The session that an MCP door gave.
+    session: Option<String>,
 }
 
 impl Daemon {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--data"])
-            .arg(folder)
-            .args(arguments)
+        Self::of(
+            Command::new(env!("CARGO_BIN_EXE_countersign"))
+                .args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--data"])
+                .arg(folder)
+                .args(arguments),
+        )
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -245,20 +441,51 @@ impl Daemon {
             let mut line = String::new();
             assert!(said.read_line(&mut line).unwrap() > 0, "it did not start");
             if let Some(rest) = line.strip_prefix("countersign: http://") {
-                address = rest.split(' ').next().unwrap().to_owned();
+                let place = rest.split([' ', '/']).next();
+                address = place.unwrap().trim_end().to_owned();
             }
         }
         std::thread::spawn(move || said.read_to_string(&mut String::new()));
-        Self { child, address }
+        Self {
+            child,
+            address,
+            session: None,
+        }
     }
 
     fn post(&self, path: &str, body: &str) -> String {
+        self.send(path, "", body)
+    }
+
+    /// A message to an MCP door, in the session that it gave.
+    fn mcp(&mut self, body: &str) -> String {
+        let session = self.session.as_ref();
+        let session = session.map(|name| format!("Mcp-Session-Id: {name}\r\n"));
+        let answer = self.send("/mcp", &session.unwrap_or_default(), body);
+        let given = answer.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("mcp-session-id")
+                .then(|| value.trim().to_owned())
+        });
+        self.session = given.or(self.session.take());
+        answer
+    }
+
+    /// Ends as it should, with everything written.
+    fn end(mut self) {
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(told.success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    fn send(&self, path: &str, more: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -352,6 +579,33 @@ fn the_daemon_asks_at_every_point() {
         cleaned.contains("\"changed\"") && cleaned.contains("cleaned"),
         "{cleaned}"
     );
+    // Nobody is on the list of approvers: a result that people should see is withheld.
+    let (_, unasked) = daemon.run("look", "\"x\"");
+    assert!(
+        unasked.contains("\"withheld\"") && unasked.contains("approval_resolver_failed"),
+        "{unasked}"
+    );
+    place.run(&["approver", "init", "--name", "dana"]);
+    let (_, held) = daemon.run("look", "\"the result\"");
+    assert!(
+        held.contains("\"held\"") && held.contains("look_at_it"),
+        "{held}"
+    );
+    let approval = text(&held, "approval_id").unwrap();
+    let release = || {
+        let body = format!(
+            r#"{{"tenant_id":"t","session_id":"s","intervention_point":"post_tool_call","approval_id":"{approval}","snapshot":{{}}}}"#
+        );
+        daemon.post("/v1/interventions", &body)
+    };
+    assert!(!release().contains("the result"));
+    approve(&place);
+    let released = release();
+    assert!(
+        released.contains("\"passed\"") && released.contains("the result"),
+        "{released}"
+    );
+    assert!(!release().contains("the result"));
     drop(daemon);
     place.verify();
     countersign(&place.path("data"), &["replay", "s", "--tenant", "t"]);

@@ -10,6 +10,8 @@
 
 #[path = "conformance/faults.rs"]
 mod faults;
+#[path = "../../tests/replayed.rs"]
+mod replayed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -47,7 +49,7 @@ fn texts(json: &Json, member: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_pack_holds_for_a_fresh_daemon() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (junit, badge, report) = (path("r.xml"), path("b.svg"), path("r.json"));
     let output = countersign(&[
@@ -185,7 +187,7 @@ fn a_server_that_is_not_there_and_a_pack_that_is_none_are_told_apart() {
     drop(nobody);
     let output = countersign(&["conformance", "run", "--target", &address]);
     assert_eq!(output.status.code(), Some(69));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let file = folder.path().join("pack.yaml");
     std::fs::write(&file, "schema: countersign/conformance/v1\nname: x\n").unwrap();
     let output = countersign(&["conformance", "run", "--pack", file.to_str().unwrap()]);

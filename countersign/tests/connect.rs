@@ -2,17 +2,20 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-struct Home(tempfile::TempDir);
+struct Home(replayed::Kept);
 
 impl Home {
     fn new(files: &[(&str, &str)]) -> Self {
-        let home = Self(tempfile::tempdir().unwrap());
+        let home = Self(replayed::folder());
         for (name, text) in files {
             let path = home.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -98,7 +101,7 @@ impl Daemon {
 
 #[test]
 fn the_first_start_makes_a_token_that_works_and_is_kept_as_a_hash() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let mut daemon = Daemon::start(folder.path(), &[]);
     let token = daemon.first_token();
     assert!(token.starts_with("cst_"), "{token}");
@@ -149,7 +152,7 @@ fn the_first_start_makes_a_token_that_works_and_is_kept_as_a_hash() {
 
 #[test]
 fn a_hangup_reads_the_policies_again_and_bad_ones_do_not_count() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let manifest = folder.path().join("manifest.json");
     let declare = |tool: &str| {
         let text = format!(
@@ -191,7 +194,7 @@ fn a_hangup_reads_the_policies_again_and_bad_ones_do_not_count() {
 
 #[test]
 fn without_authentication_only_this_machine_is_served() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let refused = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["serve", "--listen", "0.0.0.0:0", "--no-auth", "--data"])
         .arg(folder.path())
@@ -214,7 +217,7 @@ fn every_code_of_the_api_can_be_explained() {
 
 #[test]
 fn the_doctor_finds_what_is_wrong_and_a_forbidden_action_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let doctor = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["doctor", "--data"])
@@ -243,7 +246,7 @@ fn the_doctor_finds_what_is_wrong_and_a_forbidden_action_is_refused() {
 
 #[test]
 fn settings_that_cannot_be_honoured_keep_the_daemon_from_starting() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let file = folder.path().join("countersign.toml");
     for (text, expect) in [
         ("[tls]\ncert = \"missing.pem\"\n", "there is no `tls.key`"),
@@ -274,7 +277,7 @@ fn settings_that_cannot_be_honoured_keep_the_daemon_from_starting() {
 
 #[test]
 fn a_held_call_is_answered_when_the_daemon_ends() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let manifest = folder.path().join("manifest.json");
     let text = r#"{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{"tools":{"read_file":{"side_effect":"read"}}}}"#;
     std::fs::write(&manifest, text).unwrap();
@@ -316,7 +319,7 @@ fn a_held_call_is_answered_when_the_daemon_ends() {
 
 #[test]
 fn a_socket_of_systemd_is_used_and_systemd_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let notices = folder.path().join("notify");
     let heard = std::os::unix::net::UnixDatagram::bind(&notices).unwrap();
     heard
@@ -358,7 +361,7 @@ fn a_socket_of_systemd_is_used_and_systemd_is_told() {
 /// What was recorded is covered by a signed checkpoint when the daemon has ended, unless nobody wants one.
 #[test]
 fn checkpoints_are_published_without_being_asked_for() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = replayed::folder();
     for (every, name) in [("3600", "with"), ("0", "without")] {
         let folder = parent.path().join(name);
         let out = parent.path().join(format!("{name}-public"));
@@ -417,7 +420,7 @@ fn tokens_of_an_issuer_are_taken_by_the_keys_at_its_address() {
     let text = |name: &str| vectors.get(name).and_then(Json::as_str).unwrap().to_owned();
     let jwks = String::from_utf8(vectors.get("jwks").unwrap().to_sorted_ascii()).unwrap();
     let address = serve_once(jwks, 1);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let file = folder.path().join("countersign.toml");
     let config = format!(
         "[oidc]\nissuer = \"https://issuer.example\"\naudience = \"countersign\"\njwks_url = \"{address}\"\n"
@@ -455,7 +458,7 @@ fn tokens_of_an_issuer_are_taken_by_the_keys_at_its_address() {
 
 #[test]
 fn relaxed_durability_survives_a_killed_process_and_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let file = folder.path().join("countersign.toml");
     std::fs::write(&file, "durability = \"relaxed\"\n").unwrap();
     let data = folder.path().join("data");

@@ -8,6 +8,9 @@
 )]
 #![cfg(unix)]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -65,7 +68,7 @@ fn texts<'a>(report: &'a Json, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_pack_answers_the_three_questions_and_verifies_with_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let root = folder.path();
     let session = session(root);
     let first = export(&session, "a.pack", &["--disclose", "all"], root);
@@ -73,7 +76,7 @@ fn a_pack_answers_the_three_questions_and_verifies_with_nothing_else() {
     assert_eq!(first, second, "two exports differ");
 
     // Another place, without the data folder.
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = replayed::folder();
     fs::write(elsewhere.path().join("a.pack"), &first).unwrap();
     let (code, report) = report("a.pack", elsewhere.path());
     assert_eq!(code, Some(0));
@@ -108,7 +111,7 @@ fn a_pack_answers_the_three_questions_and_verifies_with_nothing_else() {
 /// What the pack does not disclose does not leak as a digest either.
 #[test]
 fn records_in_a_pack_say_no_more_than_the_pack_discloses() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let root = folder.path();
     let session = session(root);
     let closed = export(&session, "closed.pack", &[], root);

@@ -1,6 +1,9 @@
 //! What a command says by its exit code does not depend on who reads its output.
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -51,7 +54,7 @@ fn record(folder: &Path) {
 
 #[test]
 fn a_bad_log_stays_bad_when_nobody_reads_the_report() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     for format in ["text", "json"] {
         let code = unread(
             folder.path(),
@@ -64,7 +67,7 @@ fn a_bad_log_stays_bad_when_nobody_reads_the_report() {
 
 #[test]
 fn a_batch_that_was_cut_short_is_no_success() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let lines = "{\"type\":\"MEMORY_WRITE\",\"payload\":{}}\n".repeat(50);
     let code = unread(
         folder.path(),
@@ -76,14 +79,14 @@ fn a_batch_that_was_cut_short_is_no_success() {
 
 #[test]
 fn a_listing_that_nobody_reads_on_is_no_failure() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     record(folder.path());
     assert_eq!(unread(folder.path(), &["log", "list"], ""), Some(0));
 }
 
 #[test]
 fn an_export_can_be_verified_from_a_pipe() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     record(folder.path());
     let export = countersign(folder.path(), &["log", "export", "--session", "s"])
         .output()
@@ -104,7 +107,7 @@ fn an_export_can_be_verified_from_a_pipe() {
 
 #[test]
 fn a_planted_trigger_is_refused_before_anything_is_acknowledged() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     record(folder.path());
     let plant = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); db.execute('CREATE TRIGGER x \
                  BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END'); db.commit()";

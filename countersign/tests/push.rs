@@ -8,6 +8,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -128,7 +131,7 @@ fn fill(data: &Path) {
 
 #[test]
 fn batches_that_are_repeated_hold_the_same_events_with_the_same_content() {
-    let data = tempfile::tempdir().unwrap();
+    let data = replayed::folder();
     fill(data.path());
     let seen = Arc::new(Mutex::new(Seen::default()));
     use Mood::{Fails, HangsUp, Takes};
@@ -156,7 +159,7 @@ fn batches_that_are_repeated_hold_the_same_events_with_the_same_content() {
 
 #[test]
 fn nothing_is_lost_and_nothing_comes_twice_with_another_content() {
-    let data = tempfile::tempdir().unwrap();
+    let data = replayed::folder();
     fill(data.path());
     let seen = Arc::new(Mutex::new(Seen::default()));
     use Mood::{Fails, HangsUp, Takes};
@@ -187,7 +190,7 @@ fn nothing_is_lost_and_nothing_comes_twice_with_another_content() {
 
 #[test]
 fn events_leave_in_clear_only_to_this_machine() {
-    let data = tempfile::tempdir().unwrap();
+    let data = replayed::folder();
     for to in ["http://192.0.2.1/", "ftp://127.0.0.1/", "nowhere"] {
         let arguments = ["evidence", "push", "--session", "s1", "--to", to];
         let refused = countersign(data.path(), &arguments);

@@ -8,6 +8,9 @@
 )]
 #![cfg(unix)]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -306,7 +309,7 @@ fn records_tell_the_state_before_and_after_a_call_that_ran() {
     let root = folder.path();
     let tree = |folder: &Path| format!("git-sha1:{}", git_tree(folder));
     let before = tree(root);
-    let outside = tempfile::tempdir().unwrap();
+    let outside = replayed::folder();
     let place = |name: &str| outside.path().join(name).to_str().unwrap().to_owned();
     let manifest = "schema: countersign/manifest/v1\nname: build\nversion: 1.0.0\npublisher: test\npermissions:\n  tools:\n    build: {side_effect: mutate-local}\n";
     fs::write(place("manifest.yaml"), manifest).unwrap();

@@ -7,6 +7,8 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
 #[path = "../../tests/secrets.rs"]
 mod shapes;
 
@@ -110,8 +112,8 @@ fn quoted(text: &str) -> String {
 }
 
 /// A folder with a manifest and a configuration that tells as much as can be told.
-fn talkative() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+fn talkative() -> (replayed::Kept, PathBuf) {
+    let folder = replayed::folder();
     let manifest = folder.path().join("manifest.json");
     std::fs::write(&manifest, MANIFEST).unwrap();
     let file = folder.path().join("countersign.toml");
@@ -312,7 +314,7 @@ fn a_callers_trace_goes_through_the_daemon() {
 
 #[test]
 fn disabled_telemetry_exports_nothing_and_leaves_other_programs_alone() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let daemon = Daemon::start(folder.path(), &["--telemetry-disabled"]);
     let body = r#"{"tenant_id":"acme","session_id":"s1","event_type":"MEMORY_WRITE","payload":{"memory_key":"k"}}"#;
     assert_eq!(daemon.ask("POST", "/v1/events", "", body).0, 201);
@@ -337,7 +339,7 @@ fn disabled_telemetry_exports_nothing_and_leaves_other_programs_alone() {
 #[test]
 fn every_decision_case_through_the_daemon() {
     let corpus = json(include_str!("../../corpus/policy/decide.json"));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let daemon = Daemon::start(folder.path(), &[]);
     for case in corpus.get("cases").unwrap().as_array().unwrap() {
         let request = String::from_utf8(case.get("request").unwrap().to_sorted_ascii()).unwrap();

@@ -2,6 +2,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -26,11 +29,11 @@ permissions:
 ";
 
 /// A data folder with one approver.
-struct Scene(tempfile::TempDir);
+struct Scene(replayed::Kept);
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self(tempfile::tempdir().unwrap());
+        let scene = Self(replayed::folder());
         fs::write(scene.0.path().join("m.yaml"), MANIFEST).unwrap();
         scene.run(&["approver", "init", "--name", "dana"]);
         scene

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -180,6 +183,53 @@ fn every_test_that_acceptance_names_is_there() {
         let beginning = name.trim_end_matches('…');
         let found = sources.contains(&format!("fn {beginning}"));
         assert!(found, "no test begins with `{beginning}`");
+    }
+}
+
+/// A choice that is written down is held by a test, or by an entry of a list that a test reads.
+#[test]
+fn every_choice_about_agent_control_is_held() {
+    let page = read("docs/agent-control-choices.md");
+    let sources: String = tracked("rs").iter().map(|file| read(file)).collect();
+    let is_name = |name: &&str| {
+        let plain = |byte: u8| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        name.matches('_').count() > 2 && name.bytes().all(plain)
+    };
+    let names: Vec<&str> = page.split('`').skip(1).step_by(2).filter(is_name).collect();
+    assert!(names.len() > 12, "{}", names.len());
+    for name in names {
+        let is_there = [format!("fn {name}()"), format!("\"{name}\"")];
+        let found = is_there.iter().any(|text| sources.contains(text));
+        assert!(found, "nothing is called `{name}`");
+    }
+}
+
+/// A folder that a test makes is looked at when the test ends (`tests/replayed.rs`), or the list says why
+/// there is nothing to look at.
+#[test]
+fn every_test_that_records_ends_with_a_replay() {
+    let reasons: BTreeMap<&str, &str> = replayed::UNWATCHED.iter().copied().collect();
+    let makes_folders = |file: &String| {
+        let is_test = file.starts_with("tests/") || file.contains("/tests/");
+        is_test && read(file).contains(concat!("tempfile::", "tempdir()"))
+    };
+    let found: BTreeSet<String> = tracked("rs").into_iter().filter(makes_folders).collect();
+    for file in &found {
+        let reason = reasons.get(file.as_str()).copied().unwrap_or_default();
+        assert!(
+            !reason.is_empty(),
+            "{file}: use `replayed::folder()`, or say why nothing is recorded there"
+        );
+    }
+    for file in reasons.keys() {
+        assert!(found.contains(*file), "{file} makes no folder any more");
+    }
+    let sources: String = tracked("rs").iter().map(|file| read(file)).collect();
+    for (test, reason) in replayed::EXCEPTIONS {
+        assert!(!reason.is_empty(), "{test}");
+        let name = test.rsplit("::").next().unwrap_or_default();
+        let is_there = name.ends_with(".md") || sources.contains(&format!("fn {name}()"));
+        assert!(is_there, "there is no test `{name}`");
     }
 }
 

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +39,7 @@ impl TileReader for Published<'_> {
 
 #[test]
 fn others_accept_the_checkpoint_and_prove_events_from_the_tiles() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = replayed::folder();
     let (old_size, old_root) = published(parent.path(), 300);
     let (size, root) = published(parent.path(), 250);
     assert_eq!((old_size, size), (300, 550));
@@ -69,7 +72,7 @@ fn the_packages_of_the_go_checksum_database_accept_a_published_log() {
     if std::env::var_os("COUNTERSIGN_GO").is_none() {
         return;
     }
-    let parent = tempfile::tempdir().unwrap();
+    let parent = replayed::folder();
     published(parent.path(), 600);
     let key = cs(parent.path(), &["checkpoint", "show", "--key"]);
     let output = Command::new("go")

@@ -6,6 +6,9 @@
 //! `COUNTERSIGN_BLESS=1 cargo test --test transcripts` writes the output that was seen.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,7 +58,8 @@ fn check(file: &Path) {
 
 /// What differs, and the document with the output that was seen.
 fn run(text: &str, file: &Path) -> (Vec<String>, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let name = file.file_name().unwrap_or_default();
+    let folder = replayed::named(&name.to_string_lossy());
     let mut complaints = Vec::new();
     let mut blessed = String::new();
     for block in blocks(text) {

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -32,7 +35,7 @@ fn countersign(folder: &Path, arguments: &[&str]) -> Output {
 
 #[test]
 fn no_door_opens_with_a_manifest_that_nobody_known_has_signed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("plain.yaml"), MANIFEST).unwrap();
     let sign = ["manifest", "sign", "plain.yaml", "--new-key", "acme.key"];

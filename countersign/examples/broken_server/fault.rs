@@ -158,6 +158,18 @@ impl Broken {
                 request.set_header("host", &behind);
             }
             "any-permit" if request.path.ends_with("/result") => self.lend_permit(request),
+            "believes-agents" if request.is("POST", "/v1/interventions") => {
+                let mut snapshot = request
+                    .json()
+                    .get("snapshot")
+                    .cloned()
+                    .unwrap_or(Json::Null);
+                if let Some(members) = snapshot.as_object_mut() {
+                    members.remove("ifc");
+                    members.remove("envelope");
+                }
+                request.set("snapshot", snapshot);
+            }
             "writes-an-access-log" => stored::note(&text, &self.scratch),
             "logs-headers" => {
                 let token = request.header("authorization").unwrap_or_default();
@@ -204,7 +216,29 @@ impl Broken {
         if let Some(reason) = fault.strip_prefix("allows:") {
             return allow(answer, |said| said == reason);
         }
+        let is_point = request.is("POST", "/v1/interventions");
+        if let Some(reason) = fault.strip_prefix("passes:") {
+            if is_point {
+                pass(answer, |said| said == reason);
+            }
+            return;
+        }
         match fault.as_str() {
+            "keeps-words" if is_point => answer.edit(|members| {
+                members.remove("snapshot");
+            }),
+            "passes-again" if is_point && request.json().get("approval_id").is_some() => {
+                *answer = Answer::new(201, &Json::object([("state", Json::from("passed"))]));
+            }
+            "results-at-once" if path.ends_with("/result") => {
+                set(answer, "delivery", Json::from("as_it_came"));
+            }
+            "points-unrecorded" if is_list => only(answer, |event| event != "POLICY_DECISION"),
+            "forgets-models" if is_list => only(answer, |event| event != "MODEL_CALL_STARTED"),
+            "metrics-with-content" if path == "/metrics" => {
+                answer.body.extend_from_slice(self.last_body.as_bytes());
+            }
+            "spans-with-content" => stored::span(&self.last_body, &self.scratch),
             "listed-time-changed" if is_list => each_event(answer, |event| {
                 let time = event.get("ts_unix_ms").and_then(Json::as_u64);
                 event.insert("ts_unix_ms".to_owned(), Json::from(time.unwrap_or(0) + 1));
@@ -394,6 +428,15 @@ fn repair(request: &mut Request, marks: &[&str]) {
 
 fn answer_is_held(request: &Request) -> bool {
     request.is("POST", "/v1/actions") && request.text().contains("tool_escalate")
+}
+
+/// What was stopped at a point for such a reason passes.
+fn pass(answer: &mut Answer, is_meant: impl Fn(&str) -> bool) {
+    let json = answer.json();
+    let reason = json.get("decision").and_then(|said| said.get("reason"));
+    if reason.and_then(Json::as_str).is_some_and(is_meant) {
+        set(answer, "state", Json::from("passed"));
+    }
 }
 
 /// What was not allowed for such a reason is allowed.

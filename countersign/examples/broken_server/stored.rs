@@ -23,6 +23,12 @@ pub(crate) fn lose_policies(scratch: &Path) {
     }
 }
 
+/// Spans that tell more than they should.
+pub(crate) fn span(text: &str, scratch: &Path) {
+    let path = scratch.join("data/more-spans.ndjson");
+    std::fs::write(path, text).unwrap();
+}
+
 /// An access log that somebody switched on.
 pub(crate) fn note(text: &str, scratch: &Path) {
     let path = scratch.join("data/access.log");

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use countersign_canon::{Json, Limits};
@@ -39,6 +40,9 @@ pub(crate) struct Rerun {
     /// A policy of your own, or a folder of them
     #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
+    /// An Agent Control manifest
+    #[arg(long, value_name = "FILE")]
+    acs: Option<PathBuf>,
     /// Also make calls of tools that do more than read
     #[arg(long)]
     allow_effects: bool,
@@ -140,7 +144,7 @@ impl Rerun {
         door.listen_no_more();
         let address = line.split(' ').nth(1).unwrap_or_default();
         let unreachable = |error: McpError| Failure::new(Code::Server, error.to_string());
-        let mut mcp = Mcp::open(address).map_err(unreachable)?;
+        let mut mcp = Mcp::open(address, patience(self.hold_wait)).map_err(unreachable)?;
         let mut report = Report {
             scope,
             mode: Mode::Live,
@@ -172,6 +176,9 @@ impl Rerun {
         }
         for policy in &self.policy {
             command.arg("--policy").arg(policy);
+        }
+        if let Some(acs) = &self.acs {
+            command.arg("--acs").arg(acs);
         }
         match &self.upstream {
             Some(upstream) => command.arg("--upstream").arg(upstream),
@@ -243,11 +250,20 @@ impl Rerun {
     }
 }
 
+/// How long an answer is waited for: as long as people may decide, and then as long as a tool may run. The
+/// door itself ends every call.
+fn patience(hold_wait: u64) -> Duration {
+    Duration::from_secs(hold_wait.saturating_add(LONGEST_CALL))
+}
+
 /// A result as it may be shown: without secrets.
 fn shown(value: Option<&Json>) -> Json {
     let redactor = Redactor::default();
     value.map_or(Json::Null, |value| redactor.json(value).into_inner())
 }
+
+/// Seconds that a call may take besides waiting for people.
+const LONGEST_CALL: u64 = 3600;
 
 /// What an answer of a door may have.
 pub(crate) const ANSWER: Limits = Limits {
@@ -265,3 +281,16 @@ Examples:
   countersign rerun ses_1 --manifest agent.yaml --ignore /content/0/text --html rerun.html -- npx some-server
 
 Exit codes: 0 every call ran and came back as it was recorded; 5 something differs.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_waited_for_longer_than_people_may_decide() {
+        for hold_wait in [0, 300, 86_400, u64::MAX / 2] {
+            assert!(patience(hold_wait) > Duration::from_secs(hold_wait));
+        }
+        assert!(patience(u64::MAX) >= Duration::from_secs(u64::MAX));
+    }
+}

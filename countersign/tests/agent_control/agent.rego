@@ -20,6 +20,9 @@ default result := {"decision": "allow", "result_labels": ["seen"]}
 result := {"decision": "deny", "reason": "leaks", "result_labels": ["secret"]} if contains(input.policy_target.value, "PASSWORD")
 result := {"decision": "transform", "reason": "cleaned",
 	"transform": {"path": "$policy_target", "value": "clean"}} if contains(input.policy_target.value, "dirty")
+result := {"decision": "escalate", "reason": "look_at_it", "result_labels": ["internal"]} if {
+	contains(input.policy_target.value, "odd")
+}
 
 default words := {"decision": "allow", "result_labels": ["public"]}
 words := {"decision": "deny", "reason": "rude"} if contains(input.policy_target.value, "rude")

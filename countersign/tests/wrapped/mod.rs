@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 pub struct Place {
-    pub folder: tempfile::TempDir,
+    pub folder: replayed::Kept,
 }
 
 pub struct Client {
@@ -24,7 +24,7 @@ pub struct Client {
 
 impl Place {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         std::fs::write(folder.path().join("manifest.json"), MANIFEST).unwrap();
         Self { folder }
     }
@@ -108,13 +108,6 @@ impl Place {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let wanted = format!("\"event_type\":\"{event_type}\"");
         text.lines().filter(|line| line.contains(&wanted)).count()
-    }
-}
-
-impl Drop for Place {
-    /// Every test ends so: what was recorded verifies, and comes out again.
-    fn drop(&mut self) {
-        replayed::everything(&self.path("data"));
     }
 }
 

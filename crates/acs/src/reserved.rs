@@ -66,6 +66,17 @@ impl Reserved {
         Self::RequestInvalid,
     ];
 
+    /// Words that drafts of the specification reserve and its text does not. Nothing here gives one of
+    /// them: what they name is [`Reserved::ManifestInvalid`] or [`Reserved::PolicyOutputInvalid`].
+    pub const UNUSED: [&'static str; 6] = [
+        "runtime_error:resolution_path_traversal",
+        "runtime_error:resolution_cycle",
+        "runtime_error:resolution_invalid_governance",
+        "runtime_error:resolution_merge_conflict",
+        "runtime_error:effect_invalid",
+        "runtime_error:effect_target_forbidden",
+    ];
+
     /// The reason in a verdict.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -348,6 +348,14 @@ impl Api {
                 members.push(("content", content));
                 "changed"
             }
+            Delivery::Held(held) => {
+                let text = Delivery::text_while_held(&held);
+                members.push(("text_for_model", Json::from(text)));
+                members.push(("approval_id", Json::from(held.approval.to_string())));
+                members.push(("short_code", Json::from(held.code)));
+                members.push(("reason", Json::from(held.reason)));
+                "held"
+            }
             Delivery::Withheld(reason) => {
                 let text = Delivery::text_for_model(&reason);
                 members.push(("text_for_model", Json::from(text)));

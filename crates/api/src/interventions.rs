@@ -42,6 +42,9 @@ impl Api {
         trace: Option<TraceParent>,
     ) -> Result<Reply, Problem> {
         self.claim(caller, &wish.scope)?;
+        if let (Point::PostToolCall, Some(approval)) = (wish.point, wish.approval) {
+            return self.release(&wish.scope, approval);
+        }
         let origin = origin(caller, trace, &self.engine)?;
         let intervention = Intervention {
             scope: &wish.scope,
@@ -80,16 +83,47 @@ impl Api {
             }
             Intervened::Refused(refusal) => return Err(refusal.into()),
         };
-        let mut members = vec![
-            ("tenant_id", Json::from(wish.scope.tenant.as_str())),
-            ("session_id", Json::from(wish.scope.session.as_str())),
-            ("intervention_point", Json::from(wish.point.as_str())),
-            ("state", Json::from(state)),
-            ("decision", decision),
-        ];
-        members.extend(more);
-        Ok(Reply::json(StatusCode::CREATED, &Json::object(members)))
+        Ok(reply(&wish.scope, wish.point, (state, decision), more))
     }
+
+    /// The result of a call that has run, which people have let pass.
+    fn release(&self, scope: &Scope, approval: ApprovalId) -> Result<Reply, Problem> {
+        let released = self.engine.release(approval, scope)?;
+        let result = Json::object([
+            ("error", Json::from(released.is_error)),
+            ("value", released.content),
+        ]);
+        let more = vec![
+            ("verdict", Json::from("allow")),
+            ("snapshot", Json::object([("tool_result", result)])),
+            ("hash", Json::from(released.decision.hash().to_string())),
+            ("seq", Json::from(released.decision.seq())),
+        ];
+        let decision = verdict("allow", "approval_granted", None);
+        Ok(reply(
+            scope,
+            Point::PostToolCall,
+            ("passed", decision),
+            more,
+        ))
+    }
+}
+
+fn reply(
+    scope: &Scope,
+    point: Point,
+    (state, decision): (&str, Json),
+    more: Vec<(&'static str, Json)>,
+) -> Reply {
+    let mut members = vec![
+        ("tenant_id", Json::from(scope.tenant.as_str())),
+        ("session_id", Json::from(scope.session.as_str())),
+        ("intervention_point", Json::from(point.as_str())),
+        ("state", Json::from(state)),
+        ("decision", decision),
+    ];
+    members.extend(more);
+    Reply::json(StatusCode::CREATED, &Json::object(members))
 }
 
 fn told(passed: Passed) -> Vec<(&'static str, Json)> {

@@ -8,6 +8,8 @@ use countersign_acs::{Fetched, Limits, LoadError, Loader};
 use countersign_canon::{BoundedReadError, read_bounded};
 use ureq::Agent;
 use ureq::config::Config;
+use ureq::tls::TlsConfig;
+use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::DefaultConnector;
 use url::Url;
 
@@ -62,46 +64,54 @@ impl Loader for Disk {
     }
 
     fn fetch(&self, url: &Url, limits: &Limits) -> Result<Fetched, LoadError> {
-        let failed = |problem: String| LoadError::Unreadable {
-            name: url.to_string(),
-            problem,
-        };
-        let agent = Agent::with_parts(
-            config(limits.manifest_url_timeout),
-            DefaultConnector::default(),
-            Guarded::default(),
-        );
-        let response = agent
-            .get(url.as_str())
-            .call()
-            .map_err(|error| failed(error.to_string()))?;
-        let status = response.status();
-        if status.is_redirection() {
-            let to = response.headers().get("location");
-            let to = to.and_then(|to| to.to_str().ok());
-            return match to {
-                Some(to) => Ok(Fetched::Redirect(to.to_owned())),
-                None => Err(failed("it sends us on without saying where".to_owned())),
-            };
-        }
-        if !status.is_success() {
-            return Err(failed(format!("it answers {status}")));
-        }
-        let limit = limits.max_manifest_url_bytes;
-        let reader = response.into_body().into_reader();
-        match read_bounded(reader, limit) {
-            Ok(body) => Ok(Fetched::Body(body)),
-            Err(BoundedReadError::Io(error)) => Err(failed(error.to_string())),
-            Err(_) => Err(LoadError::TooLarge {
-                name: url.to_string(),
-                limit,
-            }),
-        }
+        let config = config(limits.manifest_url_timeout, TlsConfig::default());
+        get(url, limits, config, Guarded::default())
     }
 }
 
-fn config(timeout: Duration) -> Config {
+/// One request. Whom we trust and how names are looked up is the caller's.
+fn get(
+    url: &Url,
+    limits: &Limits,
+    config: Config,
+    names: impl Resolver,
+) -> Result<Fetched, LoadError> {
+    let failed = |problem: String| LoadError::Unreadable {
+        name: url.to_string(),
+        problem,
+    };
+    let agent = Agent::with_parts(config, DefaultConnector::default(), names);
+    let response = agent
+        .get(url.as_str())
+        .call()
+        .map_err(|error| failed(error.to_string()))?;
+    let status = response.status();
+    if status.is_redirection() {
+        let to = response.headers().get("location");
+        let to = to.and_then(|to| to.to_str().ok());
+        return match to {
+            Some(to) => Ok(Fetched::Redirect(to.to_owned())),
+            None => Err(failed("it sends us on without saying where".to_owned())),
+        };
+    }
+    if !status.is_success() {
+        return Err(failed(format!("it answers {status}")));
+    }
+    let limit = limits.max_manifest_url_bytes;
+    let reader = response.into_body().into_reader();
+    match read_bounded(reader, limit) {
+        Ok(body) => Ok(Fetched::Body(body)),
+        Err(BoundedReadError::Io(error)) => Err(failed(error.to_string())),
+        Err(_) => Err(LoadError::TooLarge {
+            name: url.to_string(),
+            limit,
+        }),
+    }
+}
+
+fn config(timeout: Duration, tls: TlsConfig) -> Config {
     Agent::config_builder()
+        .tls_config(tls)
         .https_only(true)
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
@@ -120,3 +130,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> LoadError {
 }
 
 const MOST_FILES: usize = 4096;
+
+#[cfg(test)]
+mod tests;

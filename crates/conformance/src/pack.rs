@@ -74,6 +74,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "agent-control",
         include_str!("../../../conformance/agent-control.yaml"),
     ),
+    ("points", include_str!("../../../conformance/points.yaml")),
     (
         "approvals",
         include_str!("../../../conformance/approvals.yaml"),

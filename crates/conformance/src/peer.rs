@@ -54,6 +54,8 @@ pub struct Answer {
 pub enum Deed {
     /// Ends the server and starts it again on the same data.
     Restart,
+    /// Puts an Agent Control manifest in force, beside the policies.
+    Govern(Json),
     /// Signs a decision about what `card` shows, as a person whose key the server knows, or as a
     /// stranger. Gives `{"vote": TEXT}`.
     Sign {
@@ -92,6 +94,7 @@ impl Deed {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Restart => "restart",
+            Self::Govern(_) => "agent_control",
             Self::Sign { .. } => "sign",
             Self::Tamper { .. } => "tamper",
             Self::Effects => "effects",

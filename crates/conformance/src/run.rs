@@ -146,6 +146,7 @@ impl<'p> Walk<'p> {
             } => self.approve(step, approval, decision, *stranger),
             Act::Chain(session) => self.chain(step, session),
             Act::Restart => self.deed(&Deed::Restart),
+            Act::Govern(manifest) => self.deed(&Deed::Govern(manifest.clone())),
             Act::Tamper { session, seq } => {
                 let (session, seq) = (self.text(session)?, *seq);
                 self.deed(&Deed::Tamper { session, seq })

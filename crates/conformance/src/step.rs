@@ -55,6 +55,8 @@ pub enum Act {
     Chain(String),
     /// The server is started again.
     Restart,
+    /// An Agent Control manifest comes into force.
+    Govern(Json),
     /// A stored event is changed.
     Tamper {
         /// The session.
@@ -193,6 +195,7 @@ fn act(members: &mut Object) -> Result<Act, String> {
         },
         "chain" => Act::Chain(text(given)?),
         "restart" => Act::Restart,
+        "agent_control" => Act::Govern(given),
         "tamper" => Act::Tamper {
             session: text(given)?,
             seq: members
@@ -262,6 +265,19 @@ fn check_rules(expected: &Json) -> Result<(), String> {
 }
 
 const ACTS: &[&str] = &[
-    "get", "post", "delete", "mcp", "mcp_text", "decide", "approve", "deny", "chain", "restart",
-    "tamper", "effects", "search", "evidence",
+    "get",
+    "post",
+    "delete",
+    "mcp",
+    "mcp_text",
+    "decide",
+    "approve",
+    "deny",
+    "chain",
+    "restart",
+    "agent_control",
+    "tamper",
+    "effects",
+    "search",
+    "evidence",
 ];

@@ -11,7 +11,7 @@ use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
 use crate::approval::Used;
-use crate::{Delivery, Origin, Refusal, Unaskable};
+use crate::{Delivery, HeldResult, Origin, Refusal, Unaskable};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -95,7 +95,7 @@ pub struct Permit {
 /// An action, as those see it who look at its result.
 #[derive(Debug)]
 pub(crate) struct Done {
-    pub(crate) agent: String,
+    pub(crate) origin: Origin,
     pub(crate) args: Json,
 }
 
@@ -279,12 +279,12 @@ impl Running {
         let (content, mut labels) = match delivery {
             Delivery::AsItCame => (content.clone(), labels),
             Delivery::Changed(changed) => (changed.clone(), labels),
-            Delivery::Withheld(reason) => {
+            Delivery::Withheld(reason) | Delivery::Held(HeldResult { reason, .. }) => {
                 let withheld = Json::object([("withheld", Json::from(reason.as_str()))]);
                 (withheld, Vec::new())
             }
         };
-        if !matches!(delivery, Delivery::Withheld(_)) {
+        if !matches!(delivery, Delivery::Withheld(_) | Delivery::Held(_)) {
             labels.extend(self.permit.labels.iter().cloned());
             labels.sort_unstable();
             labels.dedup();

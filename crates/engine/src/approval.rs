@@ -20,7 +20,7 @@ use countersign_store::{Approval, Change, Reader, Stored};
 use crate::hot::Hot;
 use crate::origin::workspace;
 use crate::refusal::Fault;
-use crate::{Approvers, Proposal};
+use crate::{Approvers, Origin, Proposal};
 
 mod ask;
 mod basis;
@@ -37,7 +37,7 @@ mod vote;
 
 pub use ask::Unaskable;
 pub(crate) use ask::{Asked, Question, class, random, tool, trust, work_item};
-pub(crate) use basis::POINT_TOOL;
+pub(crate) use basis::{LABELS, POINT_TOOL};
 pub use drift::Drifted;
 pub use edit::NotEdited;
 pub(crate) use recent::Recent;
@@ -80,6 +80,22 @@ pub struct Standing {
     pub envelope: Arc<Envelope>,
     /// What people see of it.
     pub rendering: Arc<Rendering>,
+}
+
+impl Standing {
+    /// Where the action comes from. What the agent said was about that plan, and is not said again.
+    pub(crate) fn origin(&self) -> Origin {
+        let scope = self.envelope.plan().scope();
+        Origin {
+            lineage: self.envelope.lineage().clone(),
+            agent_name: scope.agent_name.clone(),
+            work_item: Some(scope.work_item.clone()),
+            workspace: workspace(Path::new(&scope.workspace.root)),
+            toolset_mode: scope.toolset_mode.clone(),
+            agent_says: None,
+            trace: None,
+        }
+    }
 }
 
 /// A request, read back from the event that asked for it.

@@ -191,7 +191,7 @@ impl Decided {
                 decision,
                 done: self.reviewed.then(|| {
                     Box::new(Done {
-                        agent: proposal.origin.agent_name.clone(),
+                        origin: proposal.origin.clone(),
                         args: self.args.unwrap_or_else(|| proposal.args.clone()),
                     })
                 }),

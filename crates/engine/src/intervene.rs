@@ -2,7 +2,7 @@
 //! its model is asked and answers.
 
 use countersign_approval::{Arguments, State, Tool};
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Json, Limits, Object};
 use countersign_event::payload::{
     ModelCallFinished, ModelCallStarted, PolicyDecision, ToolCallProposed,
 };
@@ -12,7 +12,7 @@ use countersign_policy::manifest::SideEffect;
 use countersign_policy::{Decision, Finding, Hearing, Identities, Point, Policies, Verdict};
 use countersign_store::{Change, Recorded};
 
-use crate::approval::{POINT_TOOL, random};
+use crate::approval::{LABELS, POINT_TOOL, random};
 use crate::decide::ENGINE;
 use crate::engine::MAX_ATTEMPTS;
 use crate::hot::{Hot, lock};
@@ -59,10 +59,10 @@ pub struct Passed {
 }
 
 /// What was found, and what has to be durable before it counts.
-struct Found {
-    finding: Finding,
-    events: Vec<(EventType, Payload, Option<Change>)>,
-    asked: Option<Result<Box<countersign_approval::Envelope>, Unaskable>>,
+pub(crate) struct Found {
+    pub(crate) finding: Finding,
+    pub(crate) events: Vec<(EventType, Payload, Option<Change>)>,
+    pub(crate) asked: Option<Result<Box<countersign_approval::Envelope>, Unaskable>>,
 }
 
 impl Engine {
@@ -112,7 +112,9 @@ impl Engine {
         let (finding, mut decision) = intervention.judged(&policies, &hot, &hearing);
         decision.heard = hearing.into_record();
         let found = match finding.verdict.decision() {
-            Decision::Escalate => self.held(intervention, (finding, decision), &hot, &policies),
+            Decision::Escalate => {
+                self.held(intervention, (finding, decision), &[], (&hot, &policies))
+            }
             _ => Ok(intervention.told(finding, decision)),
         };
         guard.hot = Some(hot);
@@ -154,13 +156,13 @@ impl Engine {
         })
     }
 
-    /// People are asked as about a call: what they approve is what would go on.
-    fn held(
+    /// People are asked as about a call: what they approve is what would go on, with these labels.
+    pub(crate) fn held(
         &self,
         intervention: &Intervention<'_>,
         (finding, mut decision): (Finding, PolicyDecision),
-        hot: &Hot,
-        policies: &Policies,
+        labels: &[String],
+        (hot, policies): (&Hot, &Policies),
     ) -> Result<Found, Fault> {
         let random = random().map_err(|error| Fault::History(error.to_string()))?;
         let call_id = format!("point_{}", base16ct::lower::encode_string(&random));
@@ -171,6 +173,7 @@ impl Engine {
             tool_name: Some(proposal.tool_name.clone()),
             agent_id: Some(intervention.origin.agent_name.clone()),
             args: Some(proposal.args.clone()),
+            other: labelled(labels),
             ..ToolCallProposed::default()
         };
         let judgement = Judgement {
@@ -213,7 +216,7 @@ impl Engine {
         })
     }
 
-    fn try_resume(
+    pub(crate) fn try_resume(
         &self,
         id: ApprovalId,
         intervention: &Intervention<'_>,
@@ -372,6 +375,12 @@ fn content(subject: &Json) -> Json {
     let text = subject.to_sorted();
     Json::admit(&text, &Limits::event())
         .unwrap_or_else(|_| Json::from(String::from_utf8_lossy(&text).as_ref()))
+}
+
+fn labelled(labels: &[String]) -> Object {
+    let labels: Vec<Json> = labels.iter().map(|label| label.as_str().into()).collect();
+    let labels = (!labels.is_empty()).then(|| (LABELS.to_owned(), Json::Array(labels)));
+    labels.into_iter().collect()
 }
 
 fn call_id(envelope: &countersign_approval::Envelope) -> String {

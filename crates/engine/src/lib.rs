@@ -72,5 +72,5 @@ pub use lease::{LeaseMatch, NotGranted, StandingLease};
 pub use meter::Meter;
 pub use origin::Origin;
 pub use refusal::Refusal;
-pub use review::{Delivery, Settled};
+pub use review::{Delivery, HeldResult, Released, Settled};
 pub use roster::NotChanged;

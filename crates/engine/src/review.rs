@@ -1,18 +1,19 @@
 //! What a tool answered is looked at before the agent sees it.
 
-use countersign_approval::State;
+use countersign_approval::{Arguments, Envelope, State};
 use countersign_canon::Json;
 use countersign_event::payload::PolicyDecision;
-use countersign_event::{EventType, Payload};
+use countersign_event::{EventType, Payload, Scope};
 use countersign_policy::{Decision, Finding, Hearing, Point, Policies};
-use countersign_store::Recorded;
+use countersign_store::{Change, Recorded};
 
 use crate::admission::Done;
+use crate::approval::POINT_TOOL;
 use crate::decide::ENGINE;
 use crate::engine::MAX_ATTEMPTS;
 use crate::hot::{Hot, lock};
 use crate::refusal::Fault;
-use crate::{Engine, Outcome, Refusal, Running};
+use crate::{ApprovalId, Engine, Intervention, Outcome, Refusal, Running, Unaskable};
 
 /// An outcome that is recorded, or on its way, and what of it the agent may see.
 #[derive(Debug)]
@@ -32,7 +33,34 @@ pub enum Delivery {
     Changed(Json),
     /// Nothing, for this reason.
     Withheld(String),
+    /// Nothing yet: people decide whether the agent may see it.
+    Held(HeldResult),
 }
+
+/// A result that waits for people. Its call has run, and does not run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldResult {
+    /// Why they are asked.
+    pub reason: String,
+    /// The request: [`Engine::release`] gives the result once it is approved.
+    pub approval: ApprovalId,
+    /// The short code that they see.
+    pub code: String,
+}
+
+/// A result that people have let pass.
+#[derive(Debug)]
+pub struct Released {
+    /// The result, as it was kept.
+    pub content: Json,
+    /// Whether it says that the tool failed.
+    pub is_error: bool,
+    /// The durable decision.
+    pub decision: Recorded,
+}
+
+/// Everything that has to be durable before a result counts.
+type Events = Vec<(EventType, Payload, Option<Change>)>;
 
 impl Settled {
     pub(crate) fn as_it_came(recorded: Option<Recorded>) -> Self {
@@ -59,6 +87,15 @@ impl Settled {
 }
 
 impl Delivery {
+    /// What the model reads in the place of a result that waits for people.
+    pub fn text_while_held(held: &HeldResult) -> String {
+        let HeldResult { reason, code, .. } = held;
+        format!(
+            "the call has run, and a human has to approve its result ({reason}, code {code}): tell the \
+             operator and wait; the same call, made again, gets the result and does not run again"
+        )
+    }
+
     /// What the model reads in the place of a result that is withheld.
     pub fn text_for_model(reason: &str) -> String {
         format!(
@@ -123,28 +160,129 @@ impl Engine {
             _ => Hearing::default(),
         };
         let (found, mut decision) = answer.judged(policies, &hot, &hearing);
-        guard.hot = Some(hot);
         decision.heard = hearing.into_record();
-        decision.call_id = Some(running.permit.call_id.clone());
         // The labels are those of the result, and come with it.
         let labels = decision.result_labels.take().unwrap_or_default();
-        let delivery = answer.delivery(&found);
+        let asked = match found.verdict.decision() {
+            Decision::Escalate => {
+                self.ask_about(running, &answer, (found, decision), (&hot, policies))
+            }
+            _ => Ok(answer.decided(running, found, decision)),
+        };
+        guard.hot = Some(hot);
+        let (mut events, delivery) = asked?;
         let told = running.told(&delivery, (content, is_error), labels, now);
         let change = step.map(|(now, step)| step.change(now));
-        let events = vec![
-            (
-                EventType::PolicyDecision,
-                Payload::PolicyDecision(decision),
-                None,
-            ),
-            (EventType::ToolResult, Payload::ToolResult(told), change),
-        ];
+        events.push((EventType::ToolResult, Payload::ToolResult(told), change));
         let recorded = self.push_at(guard, &place, scope, now, events)?;
         Ok(Settled {
             recorded: Some(recorded),
             delivery,
         })
     }
+
+    /// Asks people whether the agent may see a result. What they approve is the result as it is kept.
+    fn ask_about(
+        &self,
+        running: &Running,
+        answer: &Answer<'_>,
+        judged: (Finding, PolicyDecision),
+        state: (&Hot, &Policies),
+    ) -> Result<(Events, Delivery), Fault> {
+        let intervention = Intervention {
+            scope: &running.permit.scope,
+            point: Point::PostToolCall,
+            origin: &answer.done.origin,
+            subject: answer.subject.clone(),
+            call_id: None,
+        };
+        let found = self.held(&intervention, judged, &running.permit.labels, state)?;
+        let delivery = match found.asked {
+            Some(Ok(envelope)) => {
+                let verdict = &found.finding.verdict;
+                Delivery::Held(HeldResult {
+                    reason: verdict.reason().unwrap_or("APPROVAL_REQUIRED").to_owned(),
+                    approval: envelope.id(),
+                    code: envelope.plan().hash().short(),
+                })
+            }
+            // FAIL-CLOSED: where nobody can be asked, nobody has approved.
+            asked => {
+                let problem = asked.and_then(Result::err).unwrap_or(Unaskable::Nobody);
+                Delivery::Withheld(problem.reason().to_owned())
+            }
+        };
+        Ok((found.events, delivery))
+    }
+
+    /// Gives a result that people have let pass: the one that was kept, once. Nothing runs.
+    pub fn release(&self, id: ApprovalId, scope: &Scope) -> Result<Released, Refusal> {
+        let unknown = || Fault::Approval(countersign_approval::Refusal::UnknownNonce);
+        let standing = self.approval(id)?;
+        let standing = standing.filter(|standing| standing.row.scope == *scope);
+        let standing = standing.ok_or_else(unknown)?;
+        let subject = kept(&standing.envelope).ok_or_else(unknown)?;
+        let result = subject.get("tool_result").ok_or_else(unknown)?;
+        let content = result.get("value").cloned().ok_or_else(unknown)?;
+        let is_error = result.get("error") == Some(&Json::from(true));
+        let intervention = Intervention {
+            scope,
+            point: Point::PostToolCall,
+            origin: &standing.origin(),
+            subject: subject.clone(),
+            call_id: None,
+        };
+        let passed = self.try_resume(id, &intervention)?;
+        Ok(Released {
+            content,
+            is_error,
+            decision: passed.decision,
+        })
+    }
+
+    /// The request about the result of exactly this call, if people are asked about one or have let it
+    /// pass: whoever makes the call again wants that result.
+    pub fn held_result(
+        &self,
+        scope: &Scope,
+        tool_name: &str,
+        args: &Json,
+    ) -> Result<Option<ApprovalId>, Refusal> {
+        // Nobody was asked about what no plan can hold.
+        let Ok(wanted) = Arguments::new(args.clone()) else {
+            return Ok(None);
+        };
+        let reader = self.store().reader();
+        for row in reader.session_approvals(scope).map_err(Fault::from)? {
+            if !matches!(row.state, State::Pending | State::Approved) {
+                continue;
+            }
+            let Some(standing) = self.approval(row.id)? else {
+                continue;
+            };
+            let call = kept(&standing.envelope).and_then(|subject| subject.get("tool_call"));
+            let is_same = call.is_some_and(|call| {
+                let args = call
+                    .get("args")
+                    .cloned()
+                    .and_then(|args| Arguments::new(args).ok());
+                call.get("name").and_then(Json::as_str) == Some(tool_name)
+                    && args.is_some_and(|args| args.digest() == wanted.digest())
+            });
+            if is_same {
+                return Ok(Some(row.id));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The call and its result, of a request that is about a result.
+pub(crate) fn kept(envelope: &Envelope) -> Option<&Json> {
+    let call = envelope.plan().calls().first()?;
+    let is_result = call.tool.server.is_none()
+        && call.tool.name.strip_prefix(POINT_TOOL) == Some(Point::PostToolCall.as_str());
+    is_result.then(|| call.args.value())
 }
 
 impl<'a> Answer<'a> {
@@ -180,11 +318,23 @@ impl<'a> Answer<'a> {
     ) -> (Finding, PolicyDecision) {
         policies.attend(
             (Point::PostToolCall, &self.subject),
-            Some(&self.done.agent),
+            Some(&self.done.origin.agent_name),
             &hot.snapshot,
             hearing,
             ENGINE,
         )
+    }
+
+    fn decided(
+        &self,
+        running: &Running,
+        found: Finding,
+        mut decision: PolicyDecision,
+    ) -> (Events, Delivery) {
+        decision.call_id = Some(running.permit.call_id.clone());
+        let decision = Payload::PolicyDecision(decision);
+        let events = vec![(EventType::PolicyDecision, decision, None)];
+        (events, self.delivery(&found))
     }
 
     /// FAIL-CLOSED: what is neither passed nor changed in its value alone is withheld.
@@ -209,9 +359,7 @@ impl<'a> Answer<'a> {
                     None => withheld("runtime_error:adapter_unsupported"),
                 }
             }
-            // What has run cannot wait for people: nobody is asked whether it may be seen.
-            Decision::Escalate => withheld("runtime_error:approval_resolver_missing"),
-            Decision::Deny => withheld(verdict.reason().unwrap_or("DENIED")),
+            Decision::Escalate | Decision::Deny => withheld(verdict.reason().unwrap_or("DENIED")),
         }
     }
 }

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../../tests/replayed.rs"]
+mod replayed;
+
 use countersign_approval::{
     BallotPaper, CallDecision, Decision, DenyRule, Envelope, Human, KeyStatus, Reason, SigningKey,
     State, UnixMs,
@@ -27,11 +30,11 @@ fn json(text: &str) -> Json {
     Json::admit(text.as_bytes(), &Limits::event()).unwrap()
 }
 
-fn store(folder: &tempfile::TempDir) -> Store {
+fn store(folder: &replayed::Kept) -> Store {
     Store::open(&Folder::new(folder.path()), Options::default()).unwrap()
 }
 
-fn desk(folder: &tempfile::TempDir) -> Desk {
+fn desk(folder: &replayed::Kept) -> Desk {
     Desk::new(store(folder), SystemClock).unwrap()
 }
 
@@ -50,19 +53,19 @@ fn add(desk: &Desk, seed: u8) {
     .unwrap();
 }
 
-fn audit(folder: &tempfile::TempDir) -> Vec<Json> {
+fn audit(folder: &replayed::Kept) -> Vec<Json> {
     let text = std::fs::read_to_string(folder.path().join("audit/approvals.jsonl"));
     text.unwrap_or_default().lines().map(json).collect()
 }
 
-fn outcomes(folder: &tempfile::TempDir) -> Vec<String> {
+fn outcomes(folder: &replayed::Kept) -> Vec<String> {
     let outcome = |entry: &Json| entry.get("outcome").unwrap().as_str().unwrap().to_owned();
     audit(folder).iter().map(outcome).collect()
 }
 
 #[test]
 fn every_change_of_the_list_is_in_the_audit_with_the_hash_of_the_list() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     desk.change_approvers(None, |list| {
@@ -93,7 +96,7 @@ fn every_change_of_the_list_is_in_the_audit_with_the_hash_of_the_list() {
 
 #[test]
 fn what_makes_no_sense_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     let again = desk.change_approvers(None, |list| {
@@ -109,7 +112,7 @@ fn what_makes_no_sense_changes_nothing() {
 
 #[test]
 fn changes_at_the_same_time_are_all_kept() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     std::thread::scope(|threads| {
         for seed in 1..=8 {
             let folder = &folder;
@@ -122,7 +125,7 @@ fn changes_at_the_same_time_are_all_kept() {
 
 #[test]
 fn a_list_that_cannot_be_audited_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     let file = folder.path().join("audit/approvals.jsonl");
@@ -133,7 +136,7 @@ fn a_list_that_cannot_be_audited_stays_as_it_is() {
     assert_eq!(Approvers::load(folder.path()).unwrap().keys().len(), 1);
 }
 
-fn ask(engine: &Engine, folder: &tempfile::TempDir) -> Envelope {
+fn ask(engine: &Engine, folder: &replayed::Kept) -> Envelope {
     let admission = engine.admit(Proposal {
         scope: &Scope::new("t", "s").unwrap(),
         call_id: "c1".to_owned(),
@@ -155,7 +158,7 @@ fn ask(engine: &Engine, folder: &tempfile::TempDir) -> Envelope {
 
 #[test]
 fn people_decide_without_the_policies_and_the_door_compares_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     let manifest = Manifest::partial(&json(MANIFEST)).unwrap();
@@ -196,7 +199,7 @@ fn people_decide_without_the_policies_and_the_door_compares_them() {
 
 #[test]
 fn a_name_that_people_would_take_for_another_is_not_registered() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     let before = outcomes(&folder);
@@ -236,7 +239,7 @@ fn a_name_that_people_would_take_for_another_is_not_registered() {
 
 #[test]
 fn an_edit_at_the_desk_is_judged_by_the_policies_of_the_request() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let desk = desk(&folder);
     add(&desk, 1);
     let manifest = Manifest::partial(&json(MANIFEST)).unwrap();

@@ -1,6 +1,8 @@
 //! The decision path, end to end on a real store.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../../../tests/replayed.rs"]
+mod replayed;
 #[path = "engine/start.rs"]
 mod start;
 
@@ -36,10 +38,11 @@ impl Clock for Hands {
 }
 
 struct Scene {
-    folder: tempfile::TempDir,
     clock: Hands,
     engine: Engine,
     scope: Scope,
+    /// Goes last: what was recorded is looked at when nobody writes any more.
+    folder: replayed::Kept,
 }
 
 const MANIFEST: &str = r#"{"permissions":{
@@ -62,7 +65,7 @@ impl Scene {
     }
 
     fn with(policies: Policies) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let clock = Hands::default();
         let engine = engine(folder.path(), policies, clock.clone());
         Self {
@@ -309,7 +312,7 @@ fn two_engines_on_one_folder_agree() {
     let scene = Scene::new();
     let other = engine(scene.folder.path(), policies(), scene.clock.clone());
     let other = Scene {
-        folder: tempfile::tempdir().unwrap(),
+        folder: replayed::folder(),
         clock: scene.clock.clone(),
         engine: other,
         scope: scene.scope.clone(),
@@ -502,7 +505,7 @@ fn only_policies_that_compile_and_pass_their_tests_take_over() {
             "package p\nimport rego.v1\nverdict := {{\"decision\": \"{decision}\", \"reason\": \"P\"}}\n"
         )
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write(
         "manifest.json",

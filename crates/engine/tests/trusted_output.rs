@@ -1,6 +1,9 @@
 //! Whose words taint a session.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../../../tests/replayed.rs"]
+mod replayed;
+
 use std::path::Path;
 
 use countersign_canon::Json;
@@ -42,7 +45,7 @@ fn admit(tool: &str, server: Option<&str>, engine: &Engine) -> Admission {
 
 /// What is said about a sink after a call of this server's tool came out so.
 fn after(server: &str, outcome: Outcome) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
     // Observed, because a tool of another server would be held.
     let engine = Engine::new(store, policies().observing(), SystemClock);

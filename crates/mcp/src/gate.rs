@@ -161,6 +161,8 @@ pub enum Done {
     Begun(Id, Begun),
     /// The call may not be forwarded.
     Refused(Id, Refused),
+    /// The call has run before: this is its result, and whether it is an error.
+    Released(Id, Json, bool),
     /// A human has not decided yet. The refusal is for a client that waits no longer.
     Held(Box<Call>, ApprovalId, Refused),
     /// It may be fetched.
@@ -272,6 +274,9 @@ impl Gate {
             };
             return Done::Refused(call.id, refused);
         }
+        if let Some(approval) = self.held_result(&call) {
+            return self.look(call, approval);
+        }
         if let Some(approval) = call.approval {
             return match self.engine.approval(approval) {
                 // SECURITY: an approval of another session is none of this one.
@@ -361,6 +366,9 @@ impl Gate {
             {
                 hold::Verdict::Waits(refused) => Done::Held(Box::new(call), approval, refused),
                 hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
+                hold::Verdict::Approved if standing.is_about_a_result() => {
+                    self.release(call, approval)
+                }
                 hold::Verdict::Approved => self.redeem(call, approval),
             },
         }

@@ -109,6 +109,16 @@ pub(crate) fn result(id: &Id, result: &Json) -> Vec<u8> {
     answer(Some(id), "result", result)
 }
 
+/// An answer of the server that was kept: a result, or an error of the protocol.
+pub(crate) fn released(id: &Id, content: &Json, is_error: bool) -> Vec<u8> {
+    let is_result = !is_error || content.get("isError").is_some();
+    let member = match is_result {
+        true => "result",
+        false => "error",
+    };
+    answer(Some(id), member, content)
+}
+
 /// A cancellation of a request that we no longer wait for.
 pub(crate) fn cancelled(id: &Id, reason: &str) -> Vec<u8> {
     let reason = text(&Json::from(reason));

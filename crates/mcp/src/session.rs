@@ -25,7 +25,7 @@ use crate::frame::{FrameLimits, Id};
 use crate::gate::{Delivery, Done, Job, Waits};
 use crate::outbound::Outbound;
 use crate::record::{self, Entry};
-use crate::reply::{RefusalForm, Refused};
+use crate::reply::{self, RefusalForm, Refused};
 use crate::seal::Seal;
 use crate::tools::{Book, Shelf};
 pub(crate) use calls::APPROVAL;
@@ -191,6 +191,13 @@ impl Session {
                     .into_iter()
                     .chain(self.refused(&id, &refused))
                     .collect()
+            }
+            Done::Released(id, content, is_error) => {
+                let closed = self.close_question(&id);
+                let waits = self.asked.remove(&id);
+                let answer = waits.map(|_| reply::released(&id, &content, is_error));
+                let answer = answer.map(|bytes| Effect::ToCaller(id, bytes));
+                closed.into_iter().chain(answer).collect()
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
             Done::MayRead(read) => self.may_read(*read),

@@ -308,11 +308,7 @@ fn evidence(members: &Object) -> Result<Option<Evidence>, VerdictError> {
         return Err(invalid("`evidence` must be an object"));
     };
     // The size is looked at first: nothing of an over-long one is passed on.
-    let size = value
-        .to_jcs()
-        .map_err(|error| invalid(&error.to_string()))?
-        .len();
-    if size > MAX_EVIDENCE_BYTES {
+    if value.to_sorted().len() > MAX_EVIDENCE_BYTES {
         return Err(invalid(&format!(
             "`evidence` has more than {MAX_EVIDENCE_BYTES} bytes"
         )));

@@ -6,6 +6,9 @@
     reason = "a test may stop at once"
 )]
 
+#[path = "../../../tests/replayed.rs"]
+mod replayed;
+
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -31,8 +34,9 @@ const MANIFEST: &str = r#"{"permissions":{
     "budgets":{"max_tool_calls":50,"max_steps":100}}}"#;
 
 struct Scene {
-    folder: tempfile::TempDir,
     engine: Engine,
+    /// Goes last: what was recorded is looked at when nobody writes any more.
+    folder: replayed::Kept,
 }
 
 fn json(text: &str) -> Json {
@@ -54,7 +58,7 @@ fn user(name: &str, body: &str, mode: Mode) -> UserPolicy {
 
 impl Scene {
     fn new(policies: Policies) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         Self {
             engine: Engine::new(store, policies, SystemClock),
@@ -166,7 +170,7 @@ fn policies_beside_the_rules_and_rewritings_come_out_too() {
 
 #[test]
 fn links_that_are_gone_are_still_met() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = replayed::folder();
     let (inside, link) = (folder.path().join("inside"), folder.path().join("link"));
     std::fs::create_dir(&inside).unwrap();
     std::os::unix::fs::symlink("/etc", &link).unwrap();

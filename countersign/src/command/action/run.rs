@@ -291,7 +291,16 @@ impl Run {
             running = running.with_state(before.after());
         }
         let settled = engine.settle(running, outcome)?;
-        if let Delivery::Withheld(reason) = settled.delivery() {
+        let withheld = match settled.delivery() {
+            Delivery::AsItCame | Delivery::Changed(_) => None,
+            Delivery::Withheld(reason) => Some(reason),
+            // Nobody would come back for an exit code.
+            Delivery::Held(held) => {
+                engine.cancel(held.approval)?;
+                Some(&held.reason)
+            }
+        };
+        if let Some(reason) = withheld {
             let text = Delivery::text_for_model(reason);
             output::stderr(&inline(&format!("DENY ✗  {text}")));
             return Ok(Exit::Denied);

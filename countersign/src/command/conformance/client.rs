@@ -14,9 +14,14 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(base: &str) -> Self {
+        Self::patient(base, PATIENCE)
+    }
+
+    /// A client that waits this long for an answer.
+    pub(super) fn patient(base: &str, patience: Duration) -> Self {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(patience))
             .max_redirects(0)
             .build();
         Self {

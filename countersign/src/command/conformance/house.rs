@@ -32,6 +32,8 @@ pub(super) struct House {
     pub(super) token: String,
     /// How many effects there were when the case began.
     seen: usize,
+    /// The Agent Control manifest.
+    acs: Option<PathBuf>,
 }
 
 impl House {
@@ -50,6 +52,7 @@ impl House {
             mcp: None,
             token: String::new(),
             seen: 0,
+            acs: None,
         };
         house.register()?;
         house.start()?;
@@ -70,6 +73,14 @@ impl House {
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
         self.stop()?;
         self.start()
+    }
+
+    /// Puts an Agent Control manifest in force.
+    pub(super) fn govern(&mut self, manifest: &Json) -> Result<(), Failure> {
+        let file = self.path("agent.json");
+        std::fs::write(&file, manifest.to_sorted())?;
+        self.acs = Some(file);
+        self.restart()
     }
 
     /// Changes a byte of a stored event while nobody looks.
@@ -203,6 +214,9 @@ impl House {
         let mut command = ours()?;
         command.args(["serve", "--listen", &self.listen, "--data"]);
         command.arg(self.data());
+        if let Some(acs) = &self.acs {
+            command.arg("--acs").arg(acs);
+        }
         let mut daemon = Process::start(command)?;
         let first = self.token.is_empty();
         if first {

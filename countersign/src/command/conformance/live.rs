@@ -25,6 +25,8 @@ pub(super) struct Live {
     person: Option<Person>,
     house: Option<House>,
     restart: Option<String>,
+    /// Whether somebody has put the manifests of the packs in force.
+    is_governed: bool,
     prefix: String,
     cases: usize,
 }
@@ -63,6 +65,7 @@ impl Live {
             person: None,
             house: None,
             restart: None,
+            is_governed: false,
             prefix: base16ct::lower::encode_string(&random),
             cases: 0,
         }
@@ -77,6 +80,12 @@ impl Live {
     /// How it is started again.
     pub(super) fn with_restart(mut self, command: String) -> Self {
         self.restart = Some(command);
+        self
+    }
+
+    /// The Agent Control manifest of the pack is in force there.
+    pub(super) fn governed(mut self) -> Self {
+        self.is_governed = true;
         self
     }
 
@@ -225,6 +234,11 @@ impl Peer for Live {
         let failed = |failure: Failure| said(&failure);
         match deed {
             Deed::Restart => self.restarted(),
+            Deed::Govern(manifest) => match &mut self.house {
+                Some(house) => house.govern(manifest).map_err(failed).map(|()| Json::Null),
+                None if self.is_governed => Ok(Json::Null),
+                None => Err(Trouble::Cannot(UNGOVERNED.to_owned())),
+            },
             Deed::Sign {
                 card,
                 decision,
@@ -298,6 +312,9 @@ pub(super) fn last_message(body: &[u8]) -> Option<Vec<u8>> {
     let message = lines.map(str::trim).rfind(|line| line.starts_with('{'))?;
     (!text.trim_start().starts_with('{')).then(|| message.as_bytes().to_vec())
 }
+
+const UNGOVERNED: &str = "the Agent Control manifest of the pack cannot be put in force from here: start the \
+                          server with it, and give --agent-control";
 
 fn said(failure: &Failure) -> Trouble {
     Trouble::Failed(failure.message().to_owned())

@@ -1,5 +1,7 @@
 //! A client of an MCP door over HTTP, one request at a time.
 
+use std::time::Duration;
+
 use countersign_canon::Json;
 use countersign_conformance::{Door, Request, Trouble};
 
@@ -25,10 +27,10 @@ impl std::fmt::Display for McpError {
 }
 
 impl Mcp {
-    /// Begins a session.
-    pub(crate) fn open(address: &str) -> Result<Self, McpError> {
+    /// Begins a session. Each answer is waited for this long.
+    pub(crate) fn open(address: &str, patience: Duration) -> Result<Self, McpError> {
         let mut mcp = Self {
-            client: Client::new(address),
+            client: Client::patient(address, patience),
             session: None,
             calls: 0,
         };

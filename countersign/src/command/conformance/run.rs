@@ -62,6 +62,9 @@ pub(crate) struct Run {
     /// A command that starts the target again, and returns when it answers
     #[arg(long, value_name = "COMMAND", requires = "target")]
     restart_command: Option<String>,
+    /// The Agent Control manifest of the pack is in force at the target
+    #[arg(long, requires = "target")]
+    agent_control: bool,
     /// Cases that are known to fail, one a line: `ID: the reason`
     #[arg(long, value_name = "FILE")]
     known: Option<String>,
@@ -166,6 +169,9 @@ impl Run {
         }
         if let Some(command) = &self.restart_command {
             live = live.with_restart(command.clone());
+        }
+        if self.agent_control {
+            live = live.governed();
         }
         if let (Some(name), Some(key)) = (&self.approver, &self.approver_key) {
             live = live.with_person(name, key)?;

@@ -10,6 +10,8 @@
     reason = "a test may stop at once"
 )]
 
+mod corpus;
+mod fixtures;
 mod random;
 
 use std::collections::BTreeMap;
@@ -28,8 +30,8 @@ use serde_json::{Value, json};
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "transform_root",
-        "a transform with a path that starts nowhere, or at the short form `$.x`, leads out of the \
-         target: the specification calls that transform_target_forbidden, the core policy_output_invalid",
+        "a transform with a path that starts at the short form `$` or `$.x` leads out of the target: the \
+         specification calls that transform_target_forbidden, the core policy_output_invalid",
     ),
     (
         "manifest_strict",
@@ -337,7 +339,7 @@ impl Case {
         };
         if our == "runtime_error:transform_target_forbidden"
             && their == "runtime_error:policy_output_invalid"
-            && transform().is_some_and(|path| core::JsonPath::parse(path).is_err())
+            && transform().is_some_and(|path| path == "$" || path.starts_with("$."))
         {
             return Some("transform_root");
         }

@@ -25,11 +25,16 @@ fn every_case_of_the_specification_holds() {
 
 #[test]
 fn every_further_case_holds() {
-    let cases = json(&std::fs::read_to_string(corpus().join("more.json")).unwrap());
-    let cases = cases.as_array().unwrap();
-    assert!(cases.len() > 80, "{} cases", cases.len());
-    for case in cases {
-        check(case);
+    let mut seen = std::collections::BTreeSet::new();
+    for (file, least) in [("more.json", 140), ("text.json", 130)] {
+        let cases = json(&std::fs::read_to_string(corpus().join(file)).unwrap());
+        let cases = cases.as_array().unwrap();
+        assert!(cases.len() >= least, "{file}: {} cases", cases.len());
+        for case in cases {
+            let id = text(case, "id").unwrap().to_owned();
+            assert!(seen.insert(id.clone()), "{id} is there twice");
+            check(case);
+        }
     }
 }
 

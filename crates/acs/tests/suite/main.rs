@@ -13,6 +13,7 @@ mod library;
 mod loading;
 mod manifest;
 mod memory;
+mod normalised;
 mod order;
 mod rego;
 mod scene;

@@ -103,11 +103,17 @@ pub(crate) const SETTLED: Shape = Object(&Record {
         must("seq", Count, "Its place in the session"),
         must(
             "delivery",
-            OneOf(&["as_it_came", "changed", "withheld"]),
+            OneOf(&["as_it_came", "changed", "withheld", "held"]),
             "What of the result the agent may see",
         ),
         may("content", Any, "What it sees in the place of the result"),
-        may("reason", Text, "Why the result is withheld"),
+        may("reason", Text, "Why the result is withheld, or held"),
+        may(
+            "approval_id",
+            Text,
+            "What people decide about: at `post_tool_call` it gives the result",
+        ),
+        may("short_code", Text, "The code that people compare"),
         may("text_for_model", Text, "What to tell the model"),
     ],
 });
@@ -122,7 +128,8 @@ pub(crate) const NEW_INTERVENTION: Shape = Object(&Record {
         must(
             "snapshot",
             Map,
-            "What there is to see; `envelope`, `ifc` and `session` are added",
+            "What there is to see; `envelope`, `ifc` and `session` are added. Empty where a result is \
+             asked for",
         ),
         may(
             "call_id",
@@ -164,12 +171,14 @@ pub(crate) const INTERVENTION: Shape = Object(&Record {
     ],
 });
 
-/// The points that are decided without a tool call.
+/// The points that are decided without a tool call, and the one at which a result is asked for that people
+/// have let pass.
 const POINTS: &[&str] = &[
     "agent_startup",
     "input",
     "pre_model_call",
     "post_model_call",
+    "post_tool_call",
     "output",
     "agent_shutdown",
 ];

@@ -16,6 +16,8 @@ struct Basis {
     proposed: Option<Json>,
     session: Json,
     heard: Option<Json>,
+    /// What the action beneath was labelled with, where people are asked about its result.
+    labels: Vec<String>,
 }
 
 /// Whether an action is the one that was approved.
@@ -29,6 +31,11 @@ pub(crate) enum Bound {
 }
 
 impl Standing {
+    /// Whether people are asked about the result of a call that has run.
+    pub fn is_about_a_result(&self) -> bool {
+        crate::review::kept(&self.envelope).is_some()
+    }
+
     /// Whether people are asked about a point that is no tool call.
     pub(super) fn is_at_a_point(&self) -> bool {
         let call = self.envelope.plan().calls().first();
@@ -68,7 +75,10 @@ impl Engine {
         let hearing = Hearing::again(basis.heard.as_ref());
         let found = self.policies().identify(asked, &basis.session, &hearing);
         Ok(match found {
-            Some((now, labels)) if now.to_string() == identity => Bound::Same(labels),
+            Some((now, mut labels)) if now.to_string() == identity => {
+                labels.extend(basis.labels);
+                Bound::Same(labels)
+            }
             _ => Bound::Other,
         })
     }
@@ -145,10 +155,14 @@ impl Engine {
             return Ok(None);
         }
         let proposed = proposed.filter(is_ours);
+        let labels = proposed.as_ref().and_then(|payload| payload.get(LABELS));
+        let labels = labels.and_then(Json::as_array).into_iter().flatten();
+        let labels = labels.filter_map(|label| label.as_str().map(str::to_owned));
         let agent = standing.envelope.plan().scope().agent_name.clone();
         Ok(Some(Basis {
             point,
             agent,
+            labels: labels.collect(),
             proposed: proposed.and_then(|payload| payload.get("args").cloned()),
             session,
             heard: decision.get("heard").cloned(),
@@ -156,6 +170,8 @@ impl Engine {
     }
 }
 
+/// Where a proposal says what the action beneath was labelled with.
+pub(crate) const LABELS: &str = "result_labels";
 /// How a point is named where people see a tool.
 pub(crate) const POINT_TOOL: &str = "agent_control.";
 /// The decision, the proposal, and that two evaluators disagree.

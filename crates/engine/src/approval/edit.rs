@@ -6,10 +6,10 @@ use countersign_policy::{Decision, Hearing};
 use super::ask::Unaskable;
 use super::vote::{ATTEMPTS, is_race};
 use super::*;
+use crate::Engine;
 use crate::decide::decide;
 use crate::hot::lock;
 use crate::record::{Batch, durable};
-use crate::{Engine, Origin};
 
 /// Why a request was not edited. It stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -80,17 +80,7 @@ impl Engine {
         let [call] = old.envelope.plan().calls() else {
             return Err(history("an approval of this door has one call"));
         };
-        let scope = old.envelope.plan().scope();
-        let origin = Origin {
-            lineage: old.envelope.lineage().clone(),
-            agent_name: scope.agent_name.clone(),
-            work_item: Some(scope.work_item.clone()),
-            workspace: workspace(Path::new(&scope.workspace.root)),
-            toolset_mode: scope.toolset_mode.clone(),
-            // What the agent said was about another plan.
-            agent_says: None,
-            trace: None,
-        };
+        let origin = old.origin();
         let subjects = old.envelope.plan().preconditions().iter();
         let proposal = Proposal {
             scope: &old.row.scope,

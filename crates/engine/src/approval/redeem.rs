@@ -221,7 +221,7 @@ impl Engine {
             decision,
             done: policies.attends(Point::PostToolCall).then(|| {
                 Box::new(Done {
-                    agent: envelope.plan().scope().agent_name.clone(),
+                    origin: standing.origin(),
                     args: call.args.value().clone(),
                 })
             }),

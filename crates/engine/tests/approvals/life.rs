@@ -193,7 +193,7 @@ fn a04_other_policies_are_another_context() {
 #[test]
 fn a05_another_folder_under_the_same_path_is_another_context() {
     let mut scene = Scene::new(&["olga"], 1);
-    let work = tempfile::tempdir().unwrap();
+    let work = crate::replayed::folder();
     let (folder, moved) = (work.path().join("w"), work.path().join("old"));
     std::fs::create_dir(&folder).unwrap();
     scene.origin = Origin::new("root", "agent", &folder).unwrap();

@@ -17,4 +17,6 @@ mod life;
 mod parts;
 #[cfg(unix)]
 mod processes;
+#[path = "../../../../tests/replayed.rs"]
+mod replayed;
 mod scene;

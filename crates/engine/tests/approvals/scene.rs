@@ -20,6 +20,8 @@ use countersign_policy::manifest::Manifest;
 use countersign_store::{Folder, Options, Store};
 use countersign_verify::{Expectation, Selection, database::verify_database};
 
+use crate::replayed;
+
 pub(crate) const START: u64 = 1_760_000_000_000;
 
 /// A clock that a test moves.
@@ -38,7 +40,7 @@ impl Clock for Hands {
 
 /// A folder, which goes away with the scene that made it.
 pub(crate) enum Place {
-    Own(tempfile::TempDir),
+    Own(replayed::Kept),
     Another(PathBuf),
 }
 
@@ -52,12 +54,13 @@ impl Place {
 }
 
 pub(crate) struct Scene {
-    pub(crate) folder: Place,
     pub(crate) clock: Hands,
     pub(crate) engine: Engine,
     pub(crate) scope: Scope,
     pub(crate) origin: Origin,
     pub(crate) keys: Vec<(Human, SigningKey)>,
+    /// Goes last: what was recorded is looked at when nobody writes any more.
+    pub(crate) folder: Place,
 }
 
 /// Tools that people are asked about, as often as a test calls them.
@@ -91,7 +94,7 @@ fn store(folder: &Path) -> Store {
 impl Scene {
     /// `people` who may decide, of whom `required` must agree.
     pub(crate) fn new(people: &[&str], required: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let clock = Hands(Arc::new(AtomicU64::new(START)));
         let mut approvers = Approvers::default();
         let mut keys = Vec::new();

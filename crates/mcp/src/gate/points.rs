@@ -4,6 +4,7 @@
 use countersign_engine as engine;
 
 use super::*;
+use crate::reply::HELD;
 
 impl Gate {
     pub(super) fn attends(&self, point: Point) -> bool {
@@ -108,6 +109,19 @@ impl Gate {
         match settled.into_delivery() {
             engine::Delivery::AsItCame => Done::Deliver(then),
             engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),
+            engine::Delivery::Held(held) => {
+                self.has_asked.store(true, Ordering::Release);
+                let refused = Refused {
+                    code: HELD,
+                    event,
+                    approval: Some(held.approval.to_string()),
+                    ..Refused::denied(
+                        held.reason.as_str(),
+                        engine::Delivery::text_while_held(&held),
+                    )
+                };
+                Done::Instead(then, Instead::Nothing(refused))
+            }
             engine::Delivery::Withheld(reason) => {
                 let refused = Refused {
                     event,
@@ -115,6 +129,26 @@ impl Gate {
                 };
                 Done::Instead(then, Instead::Nothing(refused))
             }
+        }
+    }
+}
+
+impl Gate {
+    /// The request about the result of this very call, which has run before.
+    pub(super) fn held_result(&self, call: &Call) -> Option<ApprovalId> {
+        if !self.has_asked.load(Ordering::Acquire) {
+            return None;
+        }
+        let found = self.engine.held_result(&self.scope, &call.tool, &call.args);
+        // Whatever fails here fails again where the call is decided.
+        found.ok().flatten()
+    }
+
+    /// Delivers a result that people have let pass. The server is not asked again.
+    pub(super) fn release(&self, call: Call, approval: ApprovalId) -> Done {
+        match self.engine.release(approval, &self.scope) {
+            Ok(released) => Done::Released(call.id, released.content, released.is_error),
+            Err(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A session between a scripted client and a server that counts what it does, on a real engine.
 #![allow(dead_code, unreachable_pub, reason = "several tests share it")]
 
+#[path = "../../../../tests/replayed.rs"]
+pub(crate) mod replayed;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +22,6 @@ use countersign_verify::{Expectation, Selection, database::verify_database};
 use ed25519_dalek::SigningKey;
 
 pub struct Scene {
-    folder: tempfile::TempDir,
     engine: Arc<Engine>,
     scope: Scope,
     gate: Gate,
@@ -43,6 +45,8 @@ pub struct Scene {
     pub version: &'static str,
     /// The tools that the server lists.
     pub tools: String,
+    /// Goes last: what was recorded is looked at when nobody writes any more.
+    folder: replayed::Kept,
 }
 
 pub const TOOLS: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"deploy"},{"name":"secret"}"#;
@@ -72,7 +76,7 @@ impl Scene {
     }
 
     pub fn with(settings: impl FnOnce(&mut Settings), policy: Option<UserPolicy>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         let manifest = Manifest::partial(&json(&manifest())).unwrap();
         let mut policies = Policies::new(Capability::new(Some(manifest)).unwrap());

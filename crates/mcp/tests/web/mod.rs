@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::scene::{self, json};
+use crate::scene::{self, json, replayed};
 
 /// What the server received.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct Web {
     /// How many connections to the server ended before it had answered.
     pub left: Arc<Mutex<usize>>,
     engine: Arc<Engine>,
-    folder: tempfile::TempDir,
+    folder: replayed::Kept,
     /// How many sessions were opened.
     pub opened: Arc<Mutex<usize>>,
     stop: Option<oneshot::Sender<()>>,
@@ -192,7 +192,7 @@ impl Web {
         left: Arc<Mutex<usize>>,
         change: impl FnOnce(&mut Limits),
     ) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         // The same call again and again is what these tests do.
         let schema = r#"{"schema":"countersign/manifest/v1","#;

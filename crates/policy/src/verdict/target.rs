@@ -47,8 +47,8 @@ impl FromStr for TargetPath {
     fn from_str(text: &str) -> Result<Self, TargetError> {
         match text.parse::<Path>() {
             Ok(path) if path.root() == Root::Target => Ok(Self(path)),
-            Ok(_) | Err(PathError::Root) => Err(TargetError::OtherRoot),
-            Err(PathError::Malformed(_)) => Err(TargetError::Malformed),
+            Ok(_) => Err(TargetError::OtherRoot),
+            Err(PathError::Root | PathError::Malformed(_)) => Err(TargetError::Malformed),
         }
     }
 }

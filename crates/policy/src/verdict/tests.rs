@@ -45,6 +45,9 @@ fn everything_that_is_not_plainly_a_verdict_is_refused() {
         r#"{"decision":"transform","transform":{"path":"$policy_target.x"}}"#,
         r#"{"decision":"transform","transform":{"value":1}}"#,
         r#"{"decision":"transform","transform":{"path":"$policy_target..x","value":1}}"#,
+        r#"{"decision":"transform","transform":{"path":"policy_target.x","value":1}}"#,
+        r#"{"decision":"transform","transform":{"path":"$policy_targets.x","value":1}}"#,
+        r#"{"decision":"transform","transform":{"path":"$[0]","value":1}}"#,
         r#"{"decision":"allow","result_labels":"secret"}"#,
         r#"{"decision":"allow","result_labels":["ok",7]}"#,
         r#"{"decision":"allow","evidence":"sha256:x"}"#,
@@ -73,8 +76,9 @@ fn a_transform_stays_inside_the_action() {
     for path in [
         "$snap.tool_call.args",
         "$",
-        "policy_target.x",
-        "$policy_targets.x",
+        "$.tool_call",
+        "$pi.policy_target.value",
+        "$tool.name",
     ] {
         let case =
             format!(r#"{{"decision":"transform","transform":{{"path":"{path}","value":1}}}}"#);

@@ -26,6 +26,9 @@ mod processes;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+#[path = "../../../../tests/replayed.rs"]
+mod replayed;
+#[cfg(test)]
 mod restart;
 #[cfg(test)]
 mod scene;

@@ -10,11 +10,12 @@ use countersign_store::{Draft, Error, Filter, Folder, Options, Reader, Recorded,
 use countersign_vault::{SessionKey, joined};
 use countersign_verify::database::verify_database;
 use countersign_verify::{Expectation, Opener, Openings, Report, Selection};
-use tempfile::TempDir;
+
+use crate::replayed::{self, Kept};
 
 /// A folder that is not there yet, inside one that goes away with the test.
-pub(crate) fn new_folder() -> (TempDir, Folder) {
-    let parent = tempfile::tempdir().unwrap();
+pub(crate) fn new_folder() -> (Kept, Folder) {
+    let parent = replayed::folder();
     let folder = Folder::new(parent.path().join("data"));
     (parent, folder)
 }
