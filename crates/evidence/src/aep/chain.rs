@@ -111,7 +111,10 @@ impl Walk {
         let Some(link) = link else { return };
         if records.any(|later| names(link, later)) {
             self.broken = true;
+            // It is not missing, so that is not told.
+            self.findings.retain(|(index, _)| *index > 0);
             self.find(0, Code::LinkBroken, "names a record that stands after it");
+            self.findings.sort_by_key(|(index, _)| *index);
         }
     }
 
