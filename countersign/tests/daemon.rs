@@ -496,4 +496,20 @@ fn relaxed_durability_survives_a_killed_process_and_is_told() {
     run(&["checkpoint", "publish"]);
     let shown = run(&["checkpoint", "show"]);
     assert!(shown.contains("durability relaxed"), "{shown}");
+    // So does a pack, to whoever verifies it.
+    let pack = folder.path().join("s1.pack");
+    let pack = pack.to_str().unwrap();
+    run(&[
+        "evidence",
+        "export",
+        "--session",
+        "s1",
+        "--tenant",
+        "acme",
+        "--out",
+        pack,
+    ]);
+    let told = run(&["verify", pack, "--format", "json"]);
+    assert!(told.contains(r#""durability":"relaxed""#), "{told}");
+    assert!(told.contains("(durability `relaxed`)"), "{told}");
 }

@@ -415,3 +415,32 @@ fn records_tell_the_state_before_and_after_a_call_that_ran() {
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(!root.join("ran.txt").exists());
 }
+
+#[test]
+fn a_vendors_kind_is_comparable_for_who_accepts_the_vendor() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::write(root.join("export"), "points\n").unwrap();
+    let words =
+        "other export --kind com.example.points --schema-version 1.2.0 --description points";
+    let words: Vec<&str> = words.split(' ').collect();
+    let one = state(&words, root);
+    let sum = run("sha256sum", &["export"], root);
+    let sum = sum.split(' ').next().unwrap();
+    assert_eq!(digest(&one), format!("sha256:{sum}"));
+    assert_eq!(one.get("state_digest_kind"), Some(&Json::from("other")));
+    fs::write(root.join("one.json"), one.to_jcs().unwrap()).unwrap();
+    let compare = |more: &[&str]| {
+        let mut words = vec!["evidence", "compare", "@one.json", "@one.json"];
+        words.extend(more);
+        run(env!("CARGO_BIN_EXE_countersign"), &words, root)
+    };
+    assert!(compare(&[]).starts_with("not comparable\n"));
+    let known = compare(&["--vendor", "com.example.points@1.2.0"]);
+    assert!(
+        known.starts_with("comparable under an assumption, equal\n"),
+        "{known}"
+    );
+    let other = compare(&["--vendor", "com.example.points@1.3.0"]);
+    assert!(other.starts_with("not comparable\n"));
+}

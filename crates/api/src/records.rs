@@ -1,5 +1,6 @@
 //! The objects that go in and out.
 
+mod member;
 mod native;
 
 pub(crate) use native::*;
@@ -12,7 +13,7 @@ pub(crate) const NEW_EVENT: Shape = Object(&Record {
     name: "NewEvent",
     about: "Something that happened in a session",
     fields: &[
-        may("tenant_id", Text, "The tenant; the token's own if absent"),
+        member::OWN_TENANT,
         must(
             "session_id",
             Text,
@@ -78,7 +79,7 @@ pub(crate) const RECORDED: Shape = Object(&Record {
     about: "An event that is durable",
     fields: &[
         must("hash", Text, "Its hash"),
-        must("seq", Count, "Its place in the session"),
+        member::SEQ,
         must(
             "head",
             Object(&HEAD),
@@ -147,7 +148,7 @@ pub(crate) const EVENTS: Shape = Object(&Record {
             List(&Map),
             "The events, as they are stored, with their place among all",
         ),
-        must("next", Maybe(&Text), "The cursor of the next page"),
+        member::NEXT,
     ],
 });
 
@@ -155,8 +156,8 @@ pub(crate) const SNAPSHOT: Shape = Object(&Record {
     name: "Snapshot",
     about: "The state of a session",
     fields: &[
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
+        member::TENANT,
+        member::SESSION,
         must("last_seq", Count, "The last event that it takes in"),
         must("head", Text, "The hash of that event"),
         must("state", Map, "What policies see"),
@@ -182,10 +183,7 @@ pub(crate) const VERIFIED: Shape = Object(&Record {
 pub(crate) const NEW_REPLAY: Shape = Object(&Record {
     name: "NewReplay",
     about: "A recorded session that is to be decided again",
-    fields: &[
-        may("tenant_id", Text, "The tenant; the token's own if absent"),
-        must("session_id", Text, "The session"),
-    ],
+    fields: &[member::OWN_TENANT, member::SESSION],
 });
 
 pub(crate) const REPLAY: Shape = Object(&Record {
@@ -193,8 +191,8 @@ pub(crate) const REPLAY: Shape = Object(&Record {
     about: "A session that is decided again",
     fields: &[
         must("replay_id", Text, "Its name here"),
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
+        member::TENANT,
+        member::SESSION,
         must("state", OneOf(&["running", "done", "failed"]), "How it is"),
         may(
             "report",
@@ -209,8 +207,8 @@ const SESSION_RECORD: Record = Record {
     name: "Session",
     about: "A session, in a few numbers",
     fields: &[
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
+        member::TENANT,
+        member::SESSION,
         must("events", Count, "How many events it has"),
         must("head", Text, "The hash of the last one"),
         must("first_unix_ms", Count, "When the first happened"),
@@ -235,7 +233,7 @@ pub(crate) const SESSIONS: Shape = Object(&Record {
             List(&Object(&SESSION_RECORD)),
             "The sessions, as they began",
         ),
-        must("next", Maybe(&Text), "The cursor of the next page"),
+        member::NEXT,
     ],
 });
 
@@ -253,14 +251,10 @@ pub(crate) const ME: Shape = Object(&Record {
     about: "Who calls",
     fields: &[
         must("id", Text, "The id of the token"),
-        must("name", Text, "What people call it"),
-        must("role", OneOf(ROLES), "What it may do"),
-        must("tenant_id", Maybe(&Text), "The only tenant that it reaches"),
-        must(
-            "session_id",
-            Maybe(&Text),
-            "The only session that it reaches",
-        ),
+        member::NAME,
+        member::ROLE,
+        member::ONLY_TENANT,
+        member::ONLY_SESSION,
         must("permissions", List(&Text), "What its role allows"),
         may(
             "csrf_token",

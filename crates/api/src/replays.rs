@@ -81,10 +81,22 @@ async fn work(api: Arc<Api>, job: Job) {
 impl Replays {
     fn add(&self, job: Job) -> Result<(), Problem> {
         let mut jobs = lock(&self.0);
-        let running = jobs.iter().filter(|job| job.done.is_none()).count();
-        if running >= MOST_RUNNING {
-            let text = "enough sessions are being replayed; try again";
-            return Err(Problem::new(Kind::Overloaded, text).retry_after(Duration::from_secs(1)));
+        let running = || jobs.iter().filter(|it| it.done.is_none());
+        // Who waits for their own has asked too often; who waits for others has not.
+        let own = running().filter(|it| it.owner == job.owner).count();
+        let full = match (own >= MOST_OF_ONE, running().count() >= MOST_RUNNING) {
+            (true, _) => Some((
+                Kind::RateLimited,
+                "your replays are on their way; try again",
+            )),
+            (_, true) => Some((
+                Kind::Overloaded,
+                "enough sessions are being replayed; try again",
+            )),
+            _ => None,
+        };
+        if let Some((kind, text)) = full {
+            return Err(Problem::new(kind, text).retry_after(Duration::from_secs(1)));
         }
         if jobs.len() >= MOST_KEPT
             && let Some(oldest) = jobs.iter().position(|job| job.done.is_some())
@@ -129,7 +141,35 @@ impl Job {
     }
 }
 
+const MOST_OF_ONE: usize = 2;
 const MOST_RUNNING: usize = 4;
 const MOST_KEPT: usize = 64;
 const MAX_WAIT_MS: u64 = 60_000;
 const LOOK: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_few_replays_on_their_way_and_all_together_have_an_end() {
+        let replays = Replays::default();
+        let add = |id: u32, owner: &str| {
+            let job = Job {
+                id: id.to_string(),
+                owner: owner.to_owned(),
+                scope: Scope::new("acme", "s1").unwrap(),
+                done: None,
+            };
+            replays.add(job).map_err(|problem| problem.kind())
+        };
+        assert_eq!([add(1, "a"), add(2, "a"), add(3, "b")], [Ok(()); 3]);
+        assert_eq!(add(4, "a"), Err(Kind::RateLimited));
+        assert_eq!(add(5, "b"), Ok(()));
+        assert_eq!(add(6, "c"), Err(Kind::Overloaded));
+        replays.finish("1", Err("over".to_owned()));
+        assert_eq!([add(7, "c"), add(8, "c")], [Ok(()), Err(Kind::Overloaded)]);
+        replays.finish("2", Err("over".to_owned()));
+        assert_eq!(add(9, "a"), Ok(()));
+    }
+}

@@ -244,6 +244,106 @@ fn http_carries_the_same_as_protocol_buffers_and_as_json() {
     }
 }
 
+/// Whom a certificate was issued by, and a front that speaks TLS for a server behind it.
+fn secured(behind: SocketAddr, protocol: &[u8]) -> (String, SocketAddr, tokio::runtime::Runtime) {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+    use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let runtime = runtime();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // Who does not trust the certificate hangs up.
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let mut server = tokio::net::TcpStream::connect(behind).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
+        }
+    });
+    (authority.pem(), address, runtime)
+}
+
+/// What a process tells that trusts this authority, and no other, after it has sent an action.
+fn sent_by_child(address: SocketAddr, protocol: &str, authority: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("authority.pem");
+    std::fs::write(&file, authority).unwrap();
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["child_sends", "--exact", "--ignored", "--nocapture"])
+        .env("SSL_CERT_FILE", &file)
+        .env_remove("SSL_CERT_DIR")
+        .env(ADDRESS, format!("https://localhost:{}", address.port()))
+        .env(PROTOCOL, protocol)
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    String::from_utf8(child.stdout).unwrap()
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_sends() {
+    let Ok(address) = std::env::var(ADDRESS) else {
+        return;
+    };
+    let protocol: Protocol = std::env::var(PROTOCOL).unwrap().parse().unwrap();
+    let collector = Collector::new(&address, protocol).unwrap();
+    let (telemetry, metrics) = telemetry(Some(collector), None);
+    act(telemetry);
+    println!("exported {}", metrics.exported());
+}
+
+#[test]
+fn spans_go_through_tls_to_a_collector_that_proves_its_name() {
+    let memory = Memory::default();
+    let (server, _server) = serve_grpc(memory.clone());
+    let (authority, front, _front) = secured(server, b"h2");
+    let said = sent_by_child(front, "grpc", &authority);
+    assert!(said.contains("exported 6"), "{said}");
+    check(&memory.spans.lock().unwrap());
+
+    let (server, given) = serve_http("200 OK");
+    let (authority, front, _front) = secured(server, b"http/1.1");
+    let said = sent_by_child(front, "http/json", &authority);
+    assert!(said.contains("exported 6"), "{said}");
+    let memory = Memory::default();
+    memory.keep(serde_json::from_slice(&given.join().unwrap().1).unwrap());
+    check(&memory.spans.lock().unwrap());
+}
+
+#[test]
+fn a_collector_that_cannot_prove_its_name_gets_no_span() {
+    let memory = Memory::default();
+    let (server, _server) = serve_grpc(memory.clone());
+    let (_, front, _front) = secured(server, b"h2");
+    let (another, _, _) = secured(server, b"h2");
+    let said = sent_by_child(front, "grpc", &another);
+    assert!(said.contains("exported 0"), "{said}");
+    assert!(memory.spans.lock().unwrap().is_empty());
+}
+
+const ADDRESS: &str = "COUNTERSIGN_TEST_COLLECTOR";
+const PROTOCOL: &str = "COUNTERSIGN_TEST_PROTOCOL";
+
 #[test]
 fn what_a_collector_refuses_is_counted_and_said_once() {
     let (address, server) = serve_http("400 Bad Request");

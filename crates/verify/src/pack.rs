@@ -7,7 +7,7 @@ use countersign_canon::Hash;
 use countersign_event::{LineError, LinkError, OrderError};
 use countersign_pack::archive::{ArchiveError, Limits};
 use countersign_pack::{OpeningError, Selected, StatementError, dsse, member};
-use countersign_tlog::{CheckpointError, Key, KeyError, NoteError};
+use countersign_tlog::{CheckpointError, Durability, Key, KeyError, NoteError};
 
 mod account;
 mod actions;
@@ -40,6 +40,8 @@ pub struct PackReport {
     pub selected: Option<Selected>,
     /// The log, and how many events it had.
     pub log: Option<(String, u64)>,
+    /// What the log says about how its events were kept.
+    pub durability: Option<Durability>,
     /// How many events were found good.
     pub events: u64,
     /// What agents did, in the order of the log.
@@ -265,6 +267,7 @@ pub fn verify_pack(file: &[u8], trust: &Trust, limits: &Limits) -> PackReport {
         failure: None,
         selected: None,
         log: None,
+        durability: None,
         events: 0,
         actions: Vec::new(),
         checked: Vec::new(),

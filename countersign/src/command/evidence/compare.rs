@@ -26,6 +26,9 @@ pub(crate) struct Compare {
     /// They are before and after one action, not the same side of two records
     #[arg(long)]
     before_and_after: bool,
+    /// Accept that this vendor says when two states of its kind are equal
+    #[arg(long, value_name = "NAMESPACE@VERSION")]
+    vendor: Vec<String>,
 }
 
 impl Compare {
@@ -35,7 +38,8 @@ impl Compare {
             false => Sides::Same,
         };
         let (one, other) = (state(&self.one)?, state(&self.other)?);
-        let found = compare_with(&one, &other, sides, &[]);
+        let vendors: Result<Vec<_>, Failure> = self.vendor.iter().map(|it| vendor(it)).collect();
+        let found = compare_with(&one, &other, sides, &vendors?);
         let (word, reasons): (&str, Vec<String>) = match &found {
             Comparability::Comparable => ("comparable", Vec::new()),
             Comparability::NotComparable(why) => (
@@ -71,6 +75,13 @@ impl Compare {
         }
         Ok(Exit::Done)
     }
+}
+
+fn vendor(argument: &str) -> Result<(&str, &str), Failure> {
+    argument.split_once('@').ok_or_else(|| {
+        let message = format!("--vendor: `{argument}` is not NAMESPACE@VERSION");
+        Failure::new(Code::State, message)
+    })
 }
 
 fn state(argument: &str) -> Result<StateDigest, Failure> {

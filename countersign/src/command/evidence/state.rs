@@ -16,6 +16,7 @@ mod observed;
 mod postgres;
 mod rows;
 mod values;
+mod vendor;
 
 pub(crate) use observed::Observed;
 
@@ -34,6 +35,8 @@ pub(crate) enum State {
     KvSnapshot(values::Values),
     /// Values that an agent keeps, as JSON
     MemoryBag(values::Values),
+    /// A kind that a vendor describes, from an export
+    Other(vendor::Other),
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
             Self::BrowserDom(page) => page.digest()?,
             Self::KvSnapshot(values) => values.digest(values::Keeper::Operator)?,
             Self::MemoryBag(values) => values.digest(values::Keeper::Agent)?,
+            Self::Other(export) => export.digest()?,
         };
         checked(state)
     }

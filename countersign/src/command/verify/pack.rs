@@ -134,6 +134,10 @@ fn json(report: &PackReport) -> Json {
         Json::object([
             ("origin", Json::from(origin.as_str())),
             ("size", Json::from(*size)),
+            (
+                "durability",
+                Json::from(report.durability.map(|it| it.to_string())),
+            ),
         ])
     });
     let actions = report.actions.iter().map(|action| {

@@ -1,6 +1,6 @@
 //! The objects of actions, approvals, leases, policies and tokens.
 
-use super::{ROLES, VERDICT};
+use super::member;
 use crate::shape::Shape::{Any, Count, Flag, List, Map, Maybe, Object, OneOf, Text};
 use crate::shape::{Record, Shape, may, must};
 
@@ -8,13 +8,13 @@ pub(crate) const NEW_ACTION: Shape = Object(&Record {
     name: "NewAction",
     about: "A call that an agent wants to make",
     fields: &[
-        may("tenant_id", Text, "The tenant; the token's own if absent"),
+        member::OWN_TENANT,
         must(
             "session_id",
             Text,
             "The session; a new one begins with its first action",
         ),
-        must("tool_name", Text, "The tool"),
+        member::TOOL,
         may("server", Text, "The server that offers it"),
         may("args", Any, "The arguments; none if absent"),
         may(
@@ -39,17 +39,17 @@ pub(crate) const ACTION: Shape = Object(&Record {
     name: "Action",
     about: "An action, and what was decided about it",
     fields: &[
-        must("action_id", Text, "Its name here"),
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
-        must("tool_name", Text, "The tool"),
+        member::ACTION,
+        member::TENANT,
+        member::SESSION,
+        member::TOOL,
         may("call_id", Text, "The call, as the log names it"),
         must(
             "state",
             OneOf(&["running", "held", "denied"]),
             "Where it stands",
         ),
-        must("decision", Object(&VERDICT), "What was decided"),
+        member::DECISION,
         may("permit", Text, "Shown when its result is told; works once"),
         may("digest", Text, "The digest of the bytes that may run"),
         may("approval_mode", Text, "How it came to be allowed"),
@@ -59,9 +59,9 @@ pub(crate) const ACTION: Shape = Object(&Record {
             "Exactly what may run: `tool_name` and `args`",
         ),
         may("warning", Maybe(&Text), "Words that go with an allow"),
-        may("approval_id", Text, "What people decide about"),
-        may("short_code", Text, "The code that people compare"),
-        may("text_for_model", Text, "What to tell the model"),
+        member::ASKED,
+        member::SHORT_CODE,
+        member::FOR_MODEL,
         may("error", Text, "Why nobody can be asked"),
     ],
 });
@@ -70,16 +70,16 @@ pub(crate) const ACTION_STATE: Shape = Object(&Record {
     name: "ActionState",
     about: "How an action stands",
     fields: &[
-        must("action_id", Text, "Its name here"),
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
-        must("tool_name", Text, "The tool"),
+        member::ACTION,
+        member::TENANT,
+        member::SESSION,
+        member::TOOL,
         must(
             "state",
             Text,
             "`running`, `held`, or what became of the request for approval",
         ),
-        may("approval_id", Text, "What people decide about"),
+        member::ASKED,
     ],
 });
 
@@ -100,7 +100,7 @@ pub(crate) const SETTLED: Shape = Object(&Record {
     fields: &[
         must("action_id", Text, "The action"),
         must("hash", Text, "The hash of the event"),
-        must("seq", Count, "Its place in the session"),
+        member::SEQ,
         must(
             "delivery",
             OneOf(&["as_it_came", "changed", "withheld", "held"]),
@@ -114,7 +114,7 @@ pub(crate) const SETTLED: Shape = Object(&Record {
             "What people decide about: at `post_tool_call` it gives the result",
         ),
         may("short_code", Text, "The code that people compare"),
-        may("text_for_model", Text, "What to tell the model"),
+        member::FOR_MODEL,
     ],
 });
 
@@ -122,8 +122,8 @@ pub(crate) const NEW_INTERVENTION: Shape = Object(&Record {
     name: "NewIntervention",
     about: "A point that an agent has come to",
     fields: &[
-        may("tenant_id", Text, "The tenant; the token's own if absent"),
-        must("session_id", Text, "The session"),
+        member::OWN_TENANT,
+        member::SESSION,
         must("intervention_point", OneOf(POINTS), "The point"),
         must(
             "snapshot",
@@ -144,15 +144,15 @@ pub(crate) const INTERVENTION: Shape = Object(&Record {
     name: "Intervention",
     about: "What was decided at a point",
     fields: &[
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
+        member::TENANT,
+        member::SESSION,
         must("intervention_point", Text, "The point"),
         must(
             "state",
             OneOf(&["passed", "held", "denied"]),
             "Whether the agent goes on",
         ),
-        must("decision", Object(&VERDICT), "What was decided"),
+        member::DECISION,
         must("verdict", Text, "In the words of Agent Control"),
         may("message", Maybe(&Text), "Words that go with it"),
         may(
@@ -165,9 +165,9 @@ pub(crate) const INTERVENTION: Shape = Object(&Record {
         may("enforced_identity", Maybe(&Text), "Over what may be done"),
         may("hash", Text, "The hash of the event"),
         may("seq", Count, "Its place in the session"),
-        may("approval_id", Text, "What people decide about"),
-        may("short_code", Text, "The code that people compare"),
-        may("text_for_model", Text, "What to tell the model"),
+        member::ASKED,
+        member::SHORT_CODE,
+        member::FOR_MODEL,
     ],
 });
 
@@ -194,8 +194,8 @@ const APPROVAL_RECORD: Record = Record {
         must("irreversible", Flag, "Whether it cannot be undone"),
         must("tools", List(&Text), "The tools that would be called"),
         must("requester", Text, "Who asks"),
-        must("tenant_id", Text, "The tenant"),
-        must("session_id", Text, "The session"),
+        member::TENANT,
+        member::SESSION,
         must("issued_at_ms", Count, "When it was asked"),
         must(
             "decide_by_ms",
@@ -267,10 +267,10 @@ pub(crate) const LEASES: Shape = Object(&Record {
             name: "Lease",
             about: "What somebody approved ahead of time",
             fields: &[
-                must("lease_id", Text, "Its name"),
+                member::LEASE,
                 must("status", Text, "Whether it stands"),
-                must("tool_name", Text, "The tool"),
-                must("session_id", Text, "The session"),
+                member::TOOL,
+                member::SESSION,
                 must("granted_by", Text, "Who granted it"),
                 must("expires_at_ms", Count, "When it ends"),
                 must("max_uses", Count, "How often it covers a call"),
@@ -286,14 +286,14 @@ pub(crate) const LEASES: Shape = Object(&Record {
 pub(crate) const GRANTED: Shape = Object(&Record {
     name: "Granted",
     about: "A lease that stands",
-    fields: &[must("lease_id", Text, "Its name")],
+    fields: &[member::LEASE],
 });
 
 pub(crate) const LEASE_REVOKED: Shape = Object(&Record {
     name: "LeaseRevoked",
     about: "A lease that does not stand any more",
     fields: &[
-        must("lease_id", Text, "Its name"),
+        member::LEASE,
         must("revoked", Flag, "Whether there was anything to take back"),
     ],
 });
@@ -394,14 +394,10 @@ const TOKEN_FIELDS: Record = Record {
     about: "A token; its text is shown once",
     fields: &[
         must("id", Text, "Its id"),
-        must("name", Text, "What people call it"),
-        must("role", OneOf(ROLES), "What it may do"),
-        must("tenant_id", Maybe(&Text), "The only tenant that it reaches"),
-        must(
-            "session_id",
-            Maybe(&Text),
-            "The only session that it reaches",
-        ),
+        member::NAME,
+        member::ROLE,
+        member::ONLY_TENANT,
+        member::ONLY_SESSION,
         must("created_unix_ms", Count, "When it was made"),
         must("expires_unix_ms", Maybe(&Count), "When it ends by itself"),
         must("revoked_unix_ms", Maybe(&Count), "When it was taken back"),
@@ -421,8 +417,8 @@ pub(crate) const NEW_TOKEN: Shape = Object(&Record {
     name: "NewToken",
     about: "A token to be made",
     fields: &[
-        must("name", Text, "What people call it"),
-        must("role", OneOf(ROLES), "What it may do"),
+        member::NAME,
+        member::ROLE,
         may("tenant_id", Text, "The only tenant that it reaches"),
         may("session_id", Text, "The only session that it reaches"),
         may("expires_unix_ms", Count, "When it ends by itself"),

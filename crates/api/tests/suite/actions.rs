@@ -51,6 +51,50 @@ fn with_dana(scene: &Scene) {
     assert!(added.is_ok());
 }
 
+/// A payment that waits for Dana, and those who may look at it.
+struct HeldPayment {
+    scene: Scene,
+    agent: String,
+    approver: String,
+    /// An approver of another tenant.
+    foreign: String,
+    action: String,
+    approval: String,
+}
+
+impl HeldPayment {
+    fn new() -> Self {
+        let scene = Scene::new(Some(MANIFEST));
+        with_dana(&scene);
+        let agent = scene.token(Role::Agent);
+        let held = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
+        assert_eq!(held.text("state"), "held");
+        Self {
+            approver: scene.token(Role::Approver),
+            foreign: scene.token_for(Role::Approver, "x", Some("other"), None),
+            action: format!("/v1/actions/{}", held.text("action_id")),
+            approval: held.text("approval_id"),
+            agent,
+            scene,
+        }
+    }
+
+    fn vote(&self, decision: &Decision) -> Answer {
+        let vote = signed(&self.scene, &self.approval, decision);
+        self.scene
+            .post(&votes(&self.approval), &self.approver, &vote)
+    }
+
+    fn card(&self, token: &str) -> Answer {
+        let path = format!("/v1/approvals/{}", self.approval);
+        self.scene.get(&path, token)
+    }
+}
+
+fn votes(approval: &str) -> String {
+    format!("/v1/approvals/{approval}/votes")
+}
+
 #[test]
 fn an_allowed_action_gets_a_permit_that_works_once() {
     let scene = Scene::new(Some(MANIFEST));
@@ -135,53 +179,35 @@ fn actions_of_others_are_not_there() {
 
 #[test]
 fn a_held_action_runs_after_people_approved_exactly_it() {
-    let scene = Scene::new(Some(MANIFEST));
-    with_dana(&scene);
-    let agent = scene.token(Role::Agent);
-    let approver = scene.token(Role::Approver);
-    let foreign = scene.token_for(Role::Approver, "x", Some("other"), None);
-    let held = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
-    assert_eq!(held.text("state"), "held");
-    let (id, approval) = (held.text("action_id"), held.text("approval_id"));
-    let action = format!("/v1/actions/{id}");
-    assert_eq!(scene.get(&action, &agent).text("state"), "held");
-    let early = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
-    assert_eq!(early.text("code"), "C0801");
+    let held = HeldPayment::new();
+    let (scene, action) = (&held.scene, &held.action);
+    let permit = || {
+        let path = format!("{action}/permit");
+        scene.ask("POST", &path, Some(&held.agent), Some(""))
+    };
+    assert_eq!(scene.get(action, &held.agent).text("state"), "held");
+    assert_eq!(permit().text("code"), "C0801");
     // Others of the tenant see it as it is shown everywhere; other tenants do not.
-    let card = scene.get(&format!("/v1/approvals/{approval}"), &approver);
-    assert!(
-        card.text("display").contains("amount"),
-        "{}",
-        card.text("display")
-    );
-    let listed = scene.get("/v1/approvals", &approver).json();
-    assert_eq!(
-        listed
-            .get("approvals")
-            .and_then(Json::as_array)
-            .unwrap()
-            .len(),
-        1
-    );
-    assert_eq!(
-        scene
-            .get(&format!("/v1/approvals/{approval}"), &foreign)
-            .status,
-        404
-    );
-    let vote = signed(&scene, &approval, &Decision::Approved);
-    let votes = format!("/v1/approvals/{approval}/votes");
-    assert_eq!(scene.post(&votes, &agent, &vote).status, 403);
-    assert_eq!(scene.post(&votes, &foreign, &vote).status, 404);
+    let display = held.card(&held.approver).text("display");
+    assert!(display.contains("amount"), "{display}");
+    let listed = scene.get("/v1/approvals", &held.approver).json();
+    let listed = listed.get("approvals").and_then(Json::as_array);
+    assert_eq!(listed.unwrap().len(), 1);
+    assert_eq!(held.card(&held.foreign).status, 404);
+    let vote = signed(scene, &held.approval, &Decision::Approved);
+    let votes = votes(&held.approval);
+    assert_eq!(scene.post(&votes, &held.agent, &vote).status, 403);
+    assert_eq!(scene.post(&votes, &held.foreign, &vote).status, 404);
     let forged = vote.replacen("dana", "dora", 1);
-    assert_eq!(scene.post(&votes, &approver, &forged).text("code"), "C0801");
-    let counted = scene.post(&votes, &approver, &vote);
+    let forged = scene.post(&votes, &held.approver, &forged);
+    assert_eq!(forged.text("code"), "C0801");
+    let counted = scene.post(&votes, &held.approver, &vote);
     assert_eq!(
         (counted.status, counted.text("state").as_str()),
         (201, "approved")
     );
-    assert_eq!(scene.get(&action, &agent).text("state"), "approved");
-    let permitted = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
+    assert_eq!(scene.get(action, &held.agent).text("state"), "approved");
+    let permitted = permit();
     assert_eq!(
         (permitted.status, permitted.text("state").as_str()),
         (201, "running")
@@ -190,100 +216,69 @@ fn a_held_action_runs_after_people_approved_exactly_it() {
         permitted.json().get("action").unwrap().get("args"),
         Some(&json(r#"{"amount":5}"#))
     );
-    let again = scene.ask("POST", &format!("{action}/permit"), Some(&agent), Some(""));
-    assert_eq!(again.text("code"), "C0912");
-    let body = format!(
-        r#"{{"permit":"{}","content":"paid"}}"#,
-        permitted.text("permit")
-    );
-    assert_eq!(
-        scene
-            .post(&format!("{action}/result"), &agent, &body)
-            .status,
-        201
-    );
+    assert_eq!(permit().text("code"), "C0912");
+    let permit = permitted.text("permit");
+    let body = format!(r#"{{"permit":"{permit}","content":"paid"}}"#);
+    let told = scene.post(&format!("{action}/result"), &held.agent, &body);
+    assert_eq!(told.status, 201);
     // Its one use is taken.
-    let replay = format!(
-        r#"{{"session_id":"s1","tool_name":"pay","args":{{"amount":5}},"approval_id":"{approval}"}}"#
+    assert_eq!(pay(&held, &held.approval, 5).text("code"), "C0801");
+}
+
+/// Proposes what was approved, or something else, by the approval.
+fn pay(held: &HeldPayment, approval: &str, amount: u32) -> Answer {
+    let body = format!(
+        r#"{{"session_id":"s1","tool_name":"pay","args":{{"amount":{amount}}},"approval_id":"{approval}"}}"#
     );
-    assert_eq!(
-        scene.post("/v1/actions", &agent, &replay).text("code"),
-        "C0801"
-    );
+    held.scene.post("/v1/actions", &held.agent, &body)
 }
 
 #[test]
 fn an_edited_request_takes_the_place_of_the_old_one() {
-    let scene = Scene::new(Some(MANIFEST));
-    with_dana(&scene);
-    let agent = scene.token(Role::Agent);
-    let approver = scene.token(Role::Approver);
-    let foreign = scene.token_for(Role::Approver, "x", Some("other"), None);
-    let held = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
-    let approval = held.text("approval_id");
-    let edit = format!("/v1/approvals/{approval}/edit");
+    let held = HeldPayment::new();
+    let (scene, approver) = (&held.scene, &held.approver);
+    let edit = format!("/v1/approvals/{}/edit", held.approval);
     let body = r#"{"args":{"amount":1},"reason":"too dear"}"#;
-    assert_eq!(scene.post(&edit, &agent, body).status, 403);
-    assert_eq!(scene.post(&edit, &foreign, body).status, 404);
-    let list = scene.post(&edit, &approver, r#"{"args":[]}"#);
+    assert_eq!(scene.post(&edit, &held.agent, body).status, 403);
+    assert_eq!(scene.post(&edit, &held.foreign, body).status, 404);
+    let list = scene.post(&edit, approver, r#"{"args":[]}"#);
     assert_eq!((list.status, list.text("pointer").as_str()), (400, "/args"));
-    let edited = scene.post(&edit, &approver, body);
+    let edited = scene.post(&edit, approver, body);
     assert_eq!(
         (edited.status, edited.text("state").as_str()),
         (201, "pending")
     );
     assert!(edited.text("display").contains("amount: 1"));
     let new = edited.text("approval_id");
-    assert_ne!(new, approval);
-    let old = scene.get(&format!("/v1/approvals/{approval}"), &approver);
-    assert_eq!(old.text("state"), "superseded");
-    assert_eq!(scene.post(&edit, &approver, body).text("code"), "C0801");
+    assert_ne!(new, held.approval);
+    assert_eq!(held.card(approver).text("state"), "superseded");
+    assert_eq!(scene.post(&edit, approver, body).text("code"), "C0801");
 
-    let vote = signed(&scene, &new, &Decision::Approved);
-    let votes = format!("/v1/approvals/{new}/votes");
-    assert_eq!(scene.post(&votes, &approver, &vote).status, 201);
-    let run = |amount: u32| {
-        let body = format!(
-            r#"{{"session_id":"s1","tool_name":"pay","args":{{"amount":{amount}}},"approval_id":"{new}"}}"#
-        );
-        scene.post("/v1/actions", &agent, &body)
-    };
-    assert_ne!(run(5).text("state"), "running");
-    assert_eq!(run(1).text("state"), "running");
+    let vote = signed(scene, &new, &Decision::Approved);
+    assert_eq!(scene.post(&votes(&new), approver, &vote).status, 201);
+    assert_ne!(pay(&held, &new, 5).text("state"), "running");
+    assert_eq!(pay(&held, &new, 1).text("state"), "running");
 }
 
 #[test]
 fn the_end_of_a_session_takes_back_what_it_has_asked_for() {
-    let scene = Scene::new(Some(MANIFEST));
-    with_dana(&scene);
-    let agent = scene.token(Role::Agent);
-    let approver = scene.token(Role::Approver);
-    let approval = propose(&scene, &agent, "pay", r#"{"amount":5}"#).text("approval_id");
+    let held = HeldPayment::new();
     let end = r#"{"session_id":"s1","event_type":"TERMINATION","payload":{}}"#;
-    assert_eq!(scene.post("/v1/events", &agent, end).status, 201);
-    let card = scene.get(&format!("/v1/approvals/{approval}"), &approver);
-    assert_eq!(card.text("state"), "cancelled");
-    let vote = signed(&scene, &approval, &Decision::Approved);
-    let votes = format!("/v1/approvals/{approval}/votes");
-    let refused = scene.post(&votes, &approver, &vote);
+    let ended = held.scene.post("/v1/events", &held.agent, end);
+    assert_eq!(ended.status, 201);
+    assert_eq!(held.card(&held.approver).text("state"), "cancelled");
+    let refused = held.vote(&Decision::Approved);
     assert_eq!(refused.text("code"), "C0801");
     assert!(refused.text("detail").contains("cancelled"));
 }
 
 #[test]
 fn who_waits_hears_when_people_decide() {
-    let scene = Scene::new(Some(MANIFEST));
-    with_dana(&scene);
-    let agent = scene.token(Role::Agent);
-    let approver = scene.token(Role::Approver);
-    let held = propose(&scene, &agent, "pay", r#"{"amount":6}"#);
-    let (id, approval) = (held.text("action_id"), held.text("approval_id"));
+    let held = HeldPayment::new();
+    let waited = format!("{}?wait_ms=30000", held.action);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| scene.get(&format!("/v1/actions/{id}?wait_ms=30000"), &agent));
-        let denial = Decision::Denied(None);
-        let vote = signed(&scene, &approval, &denial);
-        let votes = format!("/v1/approvals/{approval}/votes");
-        assert_eq!(scene.post(&votes, &approver, &vote).status, 201);
+        let waiting = scope.spawn(|| held.scene.get(&waited, &held.agent));
+        assert_eq!(held.vote(&Decision::Denied(None)).status, 201);
         assert_eq!(waiting.join().unwrap().text("state"), "denied");
     });
 }

@@ -119,7 +119,23 @@ impl Authenticity {
     }
 }
 
-pub(super) fn check(record: &Object, version: Option<Version>, keys: &Keys) -> Authenticity {
+pub(super) fn check(
+    record: &Object,
+    version: Option<Version>,
+    keys: &Keys,
+    notes: &mut Vec<Finding>,
+) -> Authenticity {
+    let found = found(record, version, keys);
+    let is_enveloped =
+        matches!(&found, Authenticity::Valid(signed) if signed.profile == Profile::Dsse);
+    if is_enveloped && record.get("timestamp_proof").is_some() {
+        let message = "the signature does not cover it";
+        notes.push(Finding::new(Code::Weak, "/timestamp_proof", message));
+    }
+    found
+}
+
+fn found(record: &Object, version: Option<Version>, keys: &Keys) -> Authenticity {
     match (record.get("dsse_envelope"), record.get("signature")) {
         (None | Some(Json::Null), None | Some(Json::Null)) => Authenticity::Unsigned(Vec::new()),
         (None | Some(Json::Null), Some(signature)) => inline(record, signature, version, keys),

@@ -32,6 +32,15 @@ pub struct Chain {
     pub findings: Vec<(usize, Finding)>,
 }
 
+impl Chain {
+    /// Whether the record of this index names one that does not stand before it.
+    pub(super) fn is_loose(&self, index: usize) -> bool {
+        self.findings.iter().any(|(place, finding)| {
+            *place == index && matches!(finding.code, Code::LinkBroken | Code::PredecessorMissing)
+        })
+    }
+}
+
 /// Looks at the links of records in the order in which they stand.
 pub(super) fn check(records: &[Option<&Object>]) -> Chain {
     let mut walk = Walk::default();
@@ -46,6 +55,7 @@ pub(super) fn check(records: &[Option<&Object>]) -> Chain {
         walk.link(index, record, before);
         before = Some(record);
     }
+    walk.turned(records);
     walk.finish()
 }
 
@@ -88,6 +98,23 @@ impl Walk {
                     self.find(index, Code::LinkBroken, message);
                 }
             }
+        }
+    }
+
+    /// A first record that names one of those after it was not the first: their order was changed.
+    fn turned(&mut self, records: &[Option<&Object>]) {
+        let mut records = records.iter().copied().flatten();
+        let link = records
+            .next()
+            .filter(|_| self.orphaned)
+            .and_then(|first| first.get("prev_record_hash"));
+        let Some(link) = link else { return };
+        if records.any(|later| names(link, later)) {
+            self.broken = true;
+            // It is not missing, so that is not told.
+            self.findings.retain(|(index, _)| *index > 0);
+            self.find(0, Code::LinkBroken, "names a record that stands after it");
+            self.findings.sort_by_key(|(index, _)| *index);
         }
     }
 

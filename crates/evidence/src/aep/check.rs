@@ -81,7 +81,7 @@ pub fn check(records: &[Record], keys: &Keys) -> Checked {
         .map(|record| record.json().and_then(Json::as_object))
         .collect();
     let chain = chain::check(&objects);
-    let runs = Runs::of(&objects);
+    let runs = Runs::of(&objects, &chain);
     let reports = records.iter().enumerate().map(|(index, record)| {
         let object = match &record.json {
             Ok(Json::Object(object)) => object,
@@ -96,6 +96,7 @@ pub fn check(records: &[Record], keys: &Keys) -> Checked {
         };
         let mut notes = Vec::new();
         let (version, structure) = structure::check(object, &mut notes);
+        let authenticity = authenticity::check(object, version, keys, &mut notes);
         Report {
             version,
             run_id: object
@@ -104,7 +105,7 @@ pub fn check(records: &[Record], keys: &Keys) -> Checked {
                 .map(str::to_owned),
             structure,
             semantics: Some(semantics::check(index, object, version, &runs, &mut notes)),
-            authenticity: Some(authenticity::check(object, version, keys)),
+            authenticity: Some(authenticity),
             notes,
         }
     });

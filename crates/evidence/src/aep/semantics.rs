@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign_approval::{ApprovalMode, SideEffect};
 use countersign_canon::{Json, Object};
 
+use super::chain::Chain;
 use super::finding::{Code, Finding, Judged};
 use super::version::Version;
 use super::words::{Backing, Decision, Resolution};
@@ -19,7 +20,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub(super) fn of(records: &[Option<&'a Object>]) -> Self {
+    pub(super) fn of(records: &[Option<&'a Object>], chain: &Chain) -> Self {
         let mut runs = Self {
             actions: BTreeMap::new(),
             beheaded: BTreeSet::new(),
@@ -28,10 +29,8 @@ impl<'a> Runs<'a> {
         for (index, record) in records.iter().enumerate() {
             let Some(record) = record else { continue };
             let run = text(record.get("run_id"));
-            let linked = record
-                .get("prev_record_hash")
-                .is_some_and(|link| !link.is_null());
-            if seen.insert(run) && linked {
+            // What stood before the first record of the file may have been of any run.
+            if seen.insert(run) && (chain.is_loose(0) || chain.is_loose(index)) {
                 runs.beheaded.insert(run);
             }
             for action in items(record.get("actions")) {
@@ -104,10 +103,13 @@ impl Check<'_> {
         let Some(stated) = self.record.get("run_side_effect_class_max") else {
             return;
         };
-        let actions = items(self.record.get("actions")).iter();
-        let worst = actions.map(effect).max();
-        // A dialect has the class of the whole run beside its actions.
-        let worst = worst.or_else(|| word(self.record.get("side_effect_class")));
+        let actions = items(self.record.get("actions"));
+        let is_silent = actions
+            .iter()
+            .all(|it| it.get("side_effect_class").is_none());
+        // A dialect has the class of the whole run beside its actions, and none in them.
+        let beside = word(self.record.get("side_effect_class")).filter(|_| is_silent);
+        let worst = beside.or_else(|| actions.iter().map(effect).max());
         if worst.is_none_or(|worst| stated.as_str() != Some(worst.as_str())) {
             let worst = worst.map_or("nothing", SideEffect::as_str);
             let message = format!("the actions give `{worst}`");
@@ -138,6 +140,7 @@ impl Check<'_> {
             self.decision(decision, &format!("{at}/capability_decision"));
             self.approval(action, decision, at);
         }
+        self.one_outcome(action, at);
         if action.get("recording_mode").and_then(Json::as_str) == Some("delta")
             && action.get("delta_ref").is_none()
         {
@@ -269,7 +272,15 @@ impl Check<'_> {
         let detected = drift.get("detected").and_then(Json::as_bool);
         let resolution: Option<Resolution> = word(drift.get("resolution"));
         let digest = |name| drift.get(name).and_then(Json::as_str).map(bare_digest);
-        let differ = digest("approved_args_digest") != digest("observed_args_digest");
+        let (approved, observed) = (
+            digest("approved_args_digest"),
+            digest("observed_args_digest"),
+        );
+        if [&approved, &observed].contains(&&Some(String::new())) {
+            let message = "an empty digest is of no arguments";
+            self.fail(Code::DriftInconsistent, &place, message);
+        }
+        let differ = approved != observed;
         if let Some(detected) = detected
             && detected != differ
         {
@@ -305,12 +316,22 @@ impl Check<'_> {
             let message = "a drift that was denied needs the decision `deny`";
             self.fail(Code::DriftNotDenied, at, message);
         }
-        let succeeded = action.get("outcome").and_then(Json::as_str) == Some("success")
-            || action.get("exit_code").and_then(Json::as_i64) == Some(0)
-            || action.get("result_digest").is_some();
-        if succeeded {
-            let message = "a denial and what ran later are two actions";
-            self.fail(Code::TwoOutcomes, at, message);
+    }
+
+    /// An action tells of its denial or of a success, and not of both.
+    fn one_outcome(&mut self, action: &Json, at: &str) {
+        let drift = action.get("argument_drift");
+        let drifted =
+            drift.and_then(|drift| word(drift.get("resolution"))) == Some(Resolution::Denied);
+        let denied = drifted || action.get("capability_decision").is_some_and(is_deny);
+        // Why something was denied may be a result; what changed after its approval has none.
+        let ran = succeeded(action) || drifted && action.get("result_digest").is_some();
+        let message = "a denial and what ran later are two actions";
+        // Before 0.3 an action could tell of more than one event.
+        match (denied && ran, drifted || self.version >= Version::V03) {
+            (true, true) => self.fail(Code::TwoOutcomes, at, message),
+            (true, false) => self.note(at, message),
+            _ => {}
         }
     }
 
@@ -441,10 +462,19 @@ fn effect(action: &Json) -> SideEffect {
     word(action.get("side_effect_class")).unwrap_or(SideEffect::Unknown)
 }
 
+/// Whether an action says that it ran and went well.
+fn succeeded(action: &Json) -> bool {
+    action.get("outcome").and_then(Json::as_str) == Some("success")
+        || action.get("exit_code").and_then(Json::as_i64) == Some(0)
+}
+
 /// A digest without the name of its algorithm, which some write and some do not.
 fn bare_digest(digest: &str) -> String {
-    let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
-    digest.to_ascii_lowercase()
+    let digest = digest.to_ascii_lowercase();
+    let bare = ["sha256:", "sha256-"]
+        .iter()
+        .find_map(|name| digest.strip_prefix(name));
+    bare.map_or_else(|| digest.clone(), str::to_owned)
 }
 
 fn word<W: Word>(value: Option<&Json>) -> Option<W> {

@@ -332,7 +332,7 @@ impl Coverage {
 fn git_tree(members: &mut Members<'_>) -> GitTree {
     GitTree {
         identity: GitIdentity {
-            tree_sha: members.text("tree_sha"),
+            tree_sha: members.name("tree_sha"),
             tree_root: members.text("tree_root"),
         },
         selector: GitSelector {
@@ -347,7 +347,7 @@ fn git_tree(members: &mut Members<'_>) -> GitTree {
 fn files(members: &mut Members<'_>) -> Files {
     Files {
         identity: FilesIdentity {
-            base_image_digest: members.text("base_image_digest"),
+            base_image_digest: members.name("base_image_digest"),
             sandbox_root: members.text("sandbox_root"),
         },
         selector: FilesSelector {
@@ -366,9 +366,9 @@ fn files(members: &mut Members<'_>) -> Files {
 
 fn database(members: &mut Members<'_>) -> Database {
     let identity = DatabaseIdentity {
-        database_id: members.text("database_id"),
+        database_id: members.name("database_id"),
         schema: members.text("schema"),
-        table: members.text("table"),
+        table: members.name("table"),
     };
     // SECURITY: a connection string holds credentials, and another replica has another one.
     if is_connection_string(&identity.database_id) {
@@ -381,7 +381,7 @@ fn database(members: &mut Members<'_>) -> Database {
         identity,
         selector: DatabaseSelector {
             rows_predicate: members.text("rows_predicate"),
-            query_hash: members.text("query_hash"),
+            query_hash: members.name("query_hash"),
         },
         boundary: DatabaseBoundary {
             snapshot_id: members.optional_text("snapshot_id"),
@@ -395,7 +395,7 @@ fn database(members: &mut Members<'_>) -> Database {
 
 fn browser(members: &mut Members<'_>) -> Browser {
     let identity = BrowserIdentity {
-        origin: members.text("origin"),
+        origin: members.name("origin"),
         route_path: members.text("route_path"),
         frame_path: members.text("frame_path"),
     };
@@ -433,7 +433,7 @@ fn values(members: &mut Members<'_>) -> Values {
     let partition = members.object("mixed_partition");
     Values {
         identity: ValuesIdentity {
-            namespace: members.text("namespace"),
+            namespace: members.name("namespace"),
         },
         selector: ValuesSelector {
             key_predicate: members.optional_text("key_predicate"),
@@ -474,10 +474,10 @@ fn keys(members: &mut Members<'_>, name: &str) -> Vec<String> {
 
 fn vendor(members: &mut Members<'_>) -> Vendor {
     let identity = VendorIdentity {
-        other_kind: members.text("other_kind"),
+        other_kind: members.name("other_kind"),
     };
     let selector = VendorSelector {
-        coverage_schema_version: members.text("coverage_schema_version"),
+        coverage_schema_version: members.name("coverage_schema_version"),
         description: members.text("description"),
     };
     if !identity.other_kind.is_empty() && !is_namespace(&identity.other_kind) {

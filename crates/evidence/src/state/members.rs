@@ -72,6 +72,15 @@ impl<'a> Members<'a> {
         self.required(name, text)
     }
 
+    /// A text that names something, so it is not empty.
+    pub(super) fn name(&mut self, name: &str) -> String {
+        let text = self.optional_text(name);
+        if text.as_deref() == Some("") {
+            self.problem(name, CoverageFault::NotA("a name: it is empty"));
+        }
+        self.required(name, text)
+    }
+
     pub(super) fn optional_text(&mut self, name: &str) -> Option<String> {
         self.taken(name, "a string", Json::into_string)
     }

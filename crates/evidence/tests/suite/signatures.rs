@@ -187,6 +187,10 @@ fn a_chain_is_intact_partial_orphaned_broken_or_not_there() {
     assert_eq!(continuity(&gap), Continuity::Broken);
     let swapped = [whole[1].clone(), whole[0].clone(), whole[2].clone()];
     assert_eq!(continuity(&swapped), Continuity::Broken);
+    let turned = [whole[1].clone(), whole[0].clone()];
+    assert_eq!(continuity(&turned), Continuity::Broken);
+    let forked = [whole[0].clone(), whole[1].clone(), whole[1].clone()];
+    assert_eq!(continuity(&forked), Continuity::Broken);
     let mut unlinked = whole.clone();
     set(&mut unlinked[2], "/prev_record_hash", Json::Null);
     assert_eq!(continuity(&unlinked), Continuity::Partial);
@@ -195,6 +199,38 @@ fn a_chain_is_intact_partial_orphaned_broken_or_not_there() {
     let mut changed = whole.clone();
     set(&mut changed[0], "/created_at_ms", Json::from(7u32));
     assert_eq!(continuity(&changed), Continuity::Broken);
+}
+
+/// A parent may be in a record that was not given, and only if there can be such a record.
+#[test]
+fn a_parent_is_missing_where_nothing_before_it_is() {
+    let holds = |records: &[Json]| {
+        let records: Vec<Record> = records.iter().cloned().map(Record::from_json).collect();
+        let checked = check(&records, &Keys::default());
+        let semantics = checked.records.last().unwrap().semantics.clone();
+        semantics.unwrap().holds()
+    };
+    let mut records = chain();
+    let parent = Json::from("elsewhere");
+    set(&mut records[2], "/actions/0/parent_action_id", parent);
+    assert!(!holds(&records));
+    assert!(holds(&records[1..]));
+    // A second run whose first record follows one of another run begins here.
+    set(&mut records[2], "/run_id", Json::from("another-run"));
+    assert!(!holds(&records));
+    assert!(holds(&records[1..]));
+}
+
+#[test]
+fn a_proof_of_time_beside_an_envelope_is_noted_as_not_covered() {
+    let mut record = json("aep/vectors/dsse-v0.5.json");
+    let proof = ["timestamp", "authority", "proof"].map(|name| (name, Json::from("x")));
+    set(&mut record, "/timestamp_proof", Json::object(proof));
+    let checked = check(&[Record::from_json(record)], &keys());
+    assert!(!checked.fails());
+    let notes = checked.records[0].notes.iter();
+    let noted: Vec<&str> = notes.map(|note| note.pointer.as_str()).collect();
+    assert_eq!(noted, ["/timestamp_proof"]);
 }
 
 #[test]

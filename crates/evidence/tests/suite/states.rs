@@ -1,8 +1,10 @@
 //! The three answers: every pair of kinds, and every difference of a field.
 
-use countersign_canon::Json;
+use std::collections::BTreeSet;
+
+use countersign_canon::{Json, Object};
 use countersign_evidence::state::{
-    Assumption, Comparability, Sides, StateDigest, compare, compare_with,
+    Assumption, Comparability, Kind, Sides, StateDigest, compare, compare_with,
 };
 
 use crate::corpus::json;
@@ -51,6 +53,63 @@ fn each_pair_has_the_answer_of_the_table_whichever_comes_first() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A table with a gap would hold as well, so that it has none is a test of its own.
+#[test]
+fn the_table_has_every_pair_of_kinds_and_every_member_of_each() {
+    let cases = json("state/compare.json");
+    let cases = cases.as_array().unwrap();
+    let kind = |case: &Json, side: &str| {
+        let kind = case.get(side).unwrap().get("kind");
+        kind.and_then(Json::as_str).map(str::to_owned)
+    };
+    let pairs: BTreeSet<_> = cases
+        .iter()
+        .map(|it| (kind(it, "a"), kind(it, "b")))
+        .collect();
+    let kinds = Kind::ALL.iter().map(|kind| kind.as_str().to_owned());
+    let kinds: Vec<String> = kinds.collect();
+    for (one, other) in kinds
+        .iter()
+        .flat_map(|one| kinds.iter().map(move |it| (one, it)))
+    {
+        assert!(
+            pairs.contains(&(Some(one.clone()), Some(other.clone()))),
+            "{one} and {other}"
+        );
+    }
+    let told: BTreeSet<(String, String)> = cases.iter().filter_map(difference).collect();
+    let mut all = 0;
+    for case in cases.iter().filter(|case| kind(case, "a").is_some()) {
+        let members = coverage(case, "a").iter().map(|(name, _)| name.to_owned());
+        for member in members.filter(|member| member != "x") {
+            let member = (kind(case, "a").unwrap(), member);
+            assert!(
+                told.contains(&member),
+                "nothing differs in {member:?} alone"
+            );
+            all += 1;
+        }
+    }
+    assert!(all > 1000, "{all}");
+}
+
+fn coverage<'a>(case: &'a Json, side: &str) -> &'a Object {
+    static NOTHING: Object = Object::new();
+    let coverage = case.get(side).and_then(|state| state.get("coverage"));
+    coverage.and_then(Json::as_object).unwrap_or(&NOTHING)
+}
+
+/// The kind and the one member in which the coverages of a case differ, if it is one.
+fn difference(case: &Json) -> Option<(String, String)> {
+    let (a, b) = (coverage(case, "a"), coverage(case, "b"));
+    let names: BTreeSet<&str> = a.iter().chain(b.iter()).map(|(name, _)| name).collect();
+    let mut differ = names.into_iter().filter(|name| a.get(name) != b.get(name));
+    let first = differ.next()?;
+    let kind = case.get("a")?.get("kind")?.as_str()?;
+    let same_kind = case.get("b")?.get("kind")?.as_str()? == kind;
+    (same_kind && differ.next().is_none()).then(|| (kind.to_owned(), first.to_owned()))
 }
 
 #[test]

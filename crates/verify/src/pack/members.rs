@@ -6,7 +6,9 @@ use countersign_approval::VerifyingKey;
 use countersign_canon::{Hash, Json, Limits as JsonLimits, Numbers};
 use countersign_pack::archive::{self, Limits};
 use countersign_pack::{Statement, dsse::Envelope, member};
-use countersign_tlog::{Checkpoint, Key, Kind, Note, Refused, Statement as CheckpointStatement};
+use countersign_tlog::{
+    Checkpoint, Durability, Key, Kind, Note, Refused, Statement as CheckpointStatement,
+};
 
 use super::{PackProblem, PackReport, Trust};
 
@@ -144,6 +146,13 @@ impl<'a> Members<'a> {
         }
         self.witnesses(&note, trust, report)?;
         let says = CheckpointStatement::of(&checkpoint);
+        report.durability = says.map(|says| says.durability);
+        if report.durability == Some(Durability::Relaxed) {
+            report.leave(
+                "that no event was lost with the power: the log says that it was not always written \
+                 to the disk before it was acknowledged (durability `relaxed`)",
+            );
+        }
         Ok(Log { checkpoint, says })
     }
 

@@ -34,8 +34,9 @@ impl Observed {
     pub(crate) fn after(self) -> Json {
         let after = digest(&self.words).map_err(|failure| failure.message().to_owned());
         let after = after.and_then(|after| {
-            let compared = compare_with(&self.before, &after, Sides::BeforeAndAfter, &[]);
-            match compared {
+            let vendor = self.before.coverage.as_ref().and_then(vendor);
+            let vendors = vendor.as_slice();
+            match compare_with(&self.before, &after, Sides::BeforeAndAfter, vendors) {
                 Comparability::NotComparable(_) => Err("it is not comparable".to_owned()),
                 _ => Ok(after.digest),
             }
@@ -56,6 +57,17 @@ impl Observed {
         ];
         Json::object(members.into_iter().filter(|(_, value)| !value.is_null()))
     }
+}
+
+/// Who asks for a state of a vendor's kind accepts what the vendor says about it.
+fn vendor(coverage: &Coverage) -> Option<(&str, &str)> {
+    let Coverage::Other(vendor) = coverage else {
+        return None;
+    };
+    Some((
+        &vendor.identity.other_kind,
+        &vendor.selector.coverage_schema_version,
+    ))
 }
 
 fn digest(words: &[String]) -> Result<StateDigest, Failure> {
