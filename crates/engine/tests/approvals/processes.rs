@@ -21,6 +21,11 @@ fn d02_of_64_processes_one_wins() {
     let rounds = if full { 100 } else { 3 };
     let mut scene = Scene::new(&["olga"], 1);
     for round in 0..rounds {
+        // A session that has grown long is read back slowly by everybody who was overtaken.
+        let ran = round % 10;
+        if ran == 0 && round > 0 {
+            std::mem::replace(&mut scene, Scene::new(&["olga"], 1)).verify();
+        }
         let envelope = scene.ask(&format!("c{round}"));
         scene.approve(0, &envelope);
         let before = scene.audit().len();
@@ -44,7 +49,7 @@ fn d02_of_64_processes_one_wins() {
         said.sort_unstable();
         let replayed = said.iter().filter(|word| *word == "replayed").count();
         assert_eq!((said[63].as_str(), replayed), ("won", 63), "{said:?}");
-        assert_eq!(effects(scene.folder.path()), round + 1);
+        assert_eq!(effects(scene.folder.path()), ran + 1);
         scene = scene.restart();
         assert_eq!(scene.state(envelope.id()), State::Executed);
         // One of consumed, started and executed, and every replay.
