@@ -107,6 +107,24 @@ const EDGES: &[(&str, &[&str])] = &[
 /// crate of the build switches on one of its features.
 const CANON_DEPENDENCIES: &[&str] = &["base16ct", "sha2", "thiserror"];
 
+/// Crates that open connections, start programs or are doors.
+const WAYS_OUT: &[&str] = &[
+    "countersign-api",
+    "countersign-callout",
+    "countersign-engine",
+    "countersign-mcp",
+    "countersign-notify",
+    "countersign-web",
+    "h2",
+    "hyper",
+    "mio",
+    "reqwest",
+    "rustix",
+    "rustls",
+    "socket2",
+    "ureq",
+];
+
 /// Files that are longer than 600 lines, each with the reason why it is one concept.
 const LONG_FILES: &[(&str, &str)] = &[];
 const LONG: usize = 600;
@@ -139,6 +157,35 @@ fn canonical_bytes_depend_on_no_json_library() {
         .find(|package| package.name == "countersign-canon")
         .unwrap();
     assert_eq!(canon.dependencies, CANON_DEPENDENCIES);
+}
+
+/// Replay can cause no effect: nothing that it is made of opens a connection or starts a program.
+#[test]
+fn replay_has_no_way_out() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", "countersign-replay"])
+        .args([
+            "--edges", "normal", "--prefix", "none", "--format", "{p} {f}",
+        ])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(names.contains("countersign-store"), "{text}");
+    for name in WAYS_OUT {
+        assert!(!names.contains(name), "replay reaches `{name}`");
+    }
+    let tokio = text.lines().find(|line| line.starts_with("tokio v"));
+    let features = tokio
+        .and_then(|line| line.rsplit(' ').next())
+        .unwrap_or_default();
+    let is_way_out =
+        |feature: &str| matches!(feature, "net" | "process" | "fs" | "full" | "signal");
+    assert!(!features.split(',').any(is_way_out), "{tokio:?}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub use approval::{ApprovalRequest, Resolution, Resolve, ResolverError};
 pub use evaluation::Evaluation;
 pub use input::Input;
 pub use kept::{Keeping, Kept};
+pub use library::library;
 pub use limits::Limits;
 pub use manifest::{
     Annotation, Annotator, AnnotatorKind, Approval, Binding, CedarPolicy, CustomPolicy, Fetched,

@@ -3,6 +3,12 @@
 use countersign_canon::Json;
 use countersign_policy::rego::Source;
 
+/// The modules of the policy library with these names, for tests of policies that ask for them.
+pub fn library(names: &[String]) -> Result<Vec<Source>, String> {
+    let names = names.iter().map(|name| name.as_str().into()).collect();
+    modules(Some(&Json::Array(names)))
+}
+
 /// The modules with these names: a list, or `true` for all of them.
 pub(crate) fn modules(wanted: Option<&Json>) -> Result<Vec<Source>, String> {
     let source = |(name, text): &(&str, &str)| Source {

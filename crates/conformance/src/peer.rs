@@ -54,8 +54,13 @@ pub struct Answer {
 pub enum Deed {
     /// Ends the server and starts it again on the same data.
     Restart,
-    /// Puts an Agent Control manifest in force, beside the policies.
-    Govern(Json),
+    /// Puts an Agent Control manifest in force, beside the manifest of what may be used.
+    Govern {
+        /// The Agent Control manifest.
+        agent_control: Json,
+        /// What may be used.
+        manifest: Json,
+    },
     /// Signs a decision about what `card` shows, as a person whose key the server knows, or as a
     /// stranger. Gives `{"vote": TEXT}`.
     Sign {
@@ -94,7 +99,7 @@ impl Deed {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Restart => "restart",
-            Self::Govern(_) => "agent_control",
+            Self::Govern { .. } => "agent_control",
             Self::Sign { .. } => "sign",
             Self::Tamper { .. } => "tamper",
             Self::Effects => "effects",

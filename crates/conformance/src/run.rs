@@ -146,7 +146,13 @@ impl<'p> Walk<'p> {
             } => self.approve(step, approval, decision, *stranger),
             Act::Chain(session) => self.chain(step, session),
             Act::Restart => self.deed(&Deed::Restart),
-            Act::Govern(manifest) => self.deed(&Deed::Govern(manifest.clone())),
+            Act::Govern {
+                agent_control,
+                manifest,
+            } => self.deed(&Deed::Govern {
+                agent_control: agent_control.clone(),
+                manifest: manifest.clone(),
+            }),
             Act::Tamper { session, seq } => {
                 let (session, seq) = (self.text(session)?, *seq);
                 self.deed(&Deed::Tamper { session, seq })

@@ -55,8 +55,13 @@ pub enum Act {
     Chain(String),
     /// The server is started again.
     Restart,
-    /// An Agent Control manifest comes into force.
-    Govern(Json),
+    /// An Agent Control manifest comes into force, beside the manifest of what may be used.
+    Govern {
+        /// The Agent Control manifest.
+        agent_control: Json,
+        /// What may be used.
+        manifest: Json,
+    },
     /// A stored event is changed.
     Tamper {
         /// The session.
@@ -195,7 +200,12 @@ fn act(members: &mut Object) -> Result<Act, String> {
         },
         "chain" => Act::Chain(text(given)?),
         "restart" => Act::Restart,
-        "agent_control" => Act::Govern(given),
+        "agent_control" => Act::Govern {
+            agent_control: given,
+            manifest: members
+                .remove("manifest")
+                .ok_or("`agent_control` goes with a `manifest`")?,
+        },
         "tamper" => Act::Tamper {
             session: text(given)?,
             seq: members

@@ -154,13 +154,17 @@ impl Run<'_, '_> {
             .ok_or_else(|| incomplete("its policies have no digest"))?;
         let policies = self.shelf.policies(digest, seq)?;
         let hearing = Hearing::again(recorded.heard.as_ref());
-        let (_, replayed) = policies.attend(
+        let (_, mut replayed) = policies.attend(
             (point, &subject),
             recorded.agent_id.as_deref(),
             before,
             &hearing,
             "",
         );
+        // The labels of a result come with the result.
+        if point == Point::PostToolCall {
+            replayed.result_labels = None;
+        }
         self.report.decisions += 1;
         self.compare(recorded, &replayed, seq);
         Ok(())
@@ -274,6 +278,7 @@ fn verdict(decision: &PolicyDecision) -> Json {
     let rule = decision.policy_ref.as_deref();
     let rule = rule.and_then(|rule| rule.split(' ').next());
     let codes = decision.reason_codes.iter().flatten();
+    let labels = decision.result_labels.iter().flatten();
     let constraints = decision.constraints.iter().flatten();
     Json::object([
         ("outcome", text(decision.outcome.as_deref())),
@@ -287,6 +292,10 @@ fn verdict(decision: &PolicyDecision) -> Json {
         (
             "reason_codes",
             Json::Array(codes.map(|code| Json::from(code.as_str())).collect()),
+        ),
+        (
+            "result_labels",
+            Json::Array(labels.map(|label| Json::from(label.as_str())).collect()),
         ),
         (
             "constraints",

@@ -21,6 +21,8 @@ pub struct Metrics {
     request: Histogram,
     events: Vec<AtomicU64>,
     decisions: Vec<AtomicU64>,
+    /// What policies in the shadow said otherwise, by what was decided and what they would have decided.
+    shadows: Vec<AtomicU64>,
     requests: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
     exported: AtomicU64,
     dropped: Vec<AtomicU64>,
@@ -82,6 +84,7 @@ impl Default for Metrics {
             ),
             events: zeros(EventType::ALL.len()),
             decisions: zeros(OUTCOMES.len()),
+            shadows: zeros(VERDICTS.len() * VERDICTS.len()),
             requests: Mutex::default(),
             exported: AtomicU64::new(0),
             dropped: zeros(Cause::ALL.len()),
@@ -136,6 +139,41 @@ impl Metrics {
             let place = known.unwrap_or(OUTCOMES.len() - 1);
             if let Some(count) = self.decisions.get(place) {
                 count.fetch_add(1, Ordering::Relaxed);
+            }
+            self.compared(&payload);
+        }
+    }
+
+    /// Counts what policies in the shadow would have decided otherwise: `NAME=VERDICT` in the decision.
+    fn compared(&self, decision: &Json) {
+        let place = |word: &str| VERDICTS.iter().position(|known| *known == word);
+        let decided = decision.get("verdict").and_then(Json::as_str);
+        let said = decision.get("reason_codes").and_then(Json::as_array);
+        for said in said.unwrap_or_default().iter().filter_map(Json::as_str) {
+            let would = said.rsplit_once('=').and_then(|(_, would)| place(would));
+            let (Some(decided), Some(would)) = (decided.and_then(place), would) else {
+                continue;
+            };
+            if let Some(count) = self.shadows.get(decided * VERDICTS.len() + would) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn write_shadows(&self, out: &mut String) {
+        let name = "countersign_shadow_differences_total";
+        let about = "What policies in the shadow would have decided otherwise";
+        head(out, name, about, "counter");
+        let pairs = VERDICTS
+            .iter()
+            .flat_map(|decided| VERDICTS.iter().map(move |would| (decided, would)));
+        for ((decided, would), count) in pairs.zip(&self.shadows) {
+            if decided != would {
+                let count = count.load(Ordering::Relaxed);
+                let _ = writeln!(
+                    out,
+                    "{name}{{decided=\"{decided}\",would=\"{would}\"}} {count}"
+                );
             }
         }
     }
@@ -193,6 +231,7 @@ impl Metrics {
             ),
             &values(OUTCOMES, &self.decisions),
         );
+        self.write_shadows(&mut out);
         family(
             &mut out,
             ("countersign_events_total", "Events by type", "type"),
@@ -257,5 +296,6 @@ fn single(out: &mut String, (name, about, kind): (&str, &str, &str), value: u64)
     let _ = writeln!(out, "{name} {value}");
 }
 
+const VERDICTS: &[&str] = &["allow", "warn", "transform", "escalate", "deny"];
 const OUTCOMES: &[&str] = &["allow", "deny", "require_approval", "other"];
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

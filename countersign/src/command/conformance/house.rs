@@ -32,8 +32,8 @@ pub(super) struct House {
     pub(super) token: String,
     /// How many effects there were when the case began.
     seen: usize,
-    /// The Agent Control manifest.
-    acs: Option<PathBuf>,
+    /// The Agent Control manifest, and the manifest of what may be used.
+    governed: Option<(PathBuf, PathBuf)>,
 }
 
 impl House {
@@ -52,7 +52,7 @@ impl House {
             mcp: None,
             token: String::new(),
             seen: 0,
-            acs: None,
+            governed: None,
         };
         house.register()?;
         house.start()?;
@@ -75,11 +75,12 @@ impl House {
         self.start()
     }
 
-    /// Puts an Agent Control manifest in force.
-    pub(super) fn govern(&mut self, manifest: &Json) -> Result<(), Failure> {
-        let file = self.path("agent.json");
-        std::fs::write(&file, manifest.to_sorted())?;
-        self.acs = Some(file);
+    /// Puts an Agent Control manifest in force, beside the manifest of what may be used.
+    pub(super) fn govern(&mut self, agent_control: &Json, manifest: &Json) -> Result<(), Failure> {
+        let files = (self.path("agent.json"), self.path("manifest.json"));
+        std::fs::write(&files.0, agent_control.to_sorted())?;
+        std::fs::write(&files.1, manifest.to_sorted())?;
+        self.governed = Some(files);
         self.restart()
     }
 
@@ -214,8 +215,9 @@ impl House {
         let mut command = ours()?;
         command.args(["serve", "--listen", &self.listen, "--data"]);
         command.arg(self.data());
-        if let Some(acs) = &self.acs {
+        if let Some((acs, manifest)) = &self.governed {
             command.arg("--acs").arg(acs);
+            command.arg("--manifest").arg(manifest);
         }
         let mut daemon = Process::start(command)?;
         let first = self.token.is_empty();

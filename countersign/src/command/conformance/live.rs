@@ -234,8 +234,14 @@ impl Peer for Live {
         let failed = |failure: Failure| said(&failure);
         match deed {
             Deed::Restart => self.restarted(),
-            Deed::Govern(manifest) => match &mut self.house {
-                Some(house) => house.govern(manifest).map_err(failed).map(|()| Json::Null),
+            Deed::Govern {
+                agent_control,
+                manifest,
+            } => match &mut self.house {
+                Some(house) => {
+                    let governed = house.govern(agent_control, manifest);
+                    governed.map_err(failed).map(|()| Json::Null)
+                }
                 None if self.is_governed => Ok(Json::Null),
                 None => Err(Trouble::Cannot(UNGOVERNED.to_owned())),
             },
@@ -313,8 +319,8 @@ pub(super) fn last_message(body: &[u8]) -> Option<Vec<u8>> {
     (!text.trim_start().starts_with('{')).then(|| message.as_bytes().to_vec())
 }
 
-const UNGOVERNED: &str = "the Agent Control manifest of the pack cannot be put in force from here: start the \
-                          server with it, and give --agent-control";
+const UNGOVERNED: &str = "the manifests of the pack cannot be put in force from here: start the server with \
+                          them, and give --agent-control";
 
 fn said(failure: &Failure) -> Trouble {
     Trouble::Failed(failure.message().to_owned())

@@ -62,7 +62,7 @@ pub(crate) struct Run {
     /// A command that starts the target again, and returns when it answers
     #[arg(long, value_name = "COMMAND", requires = "target")]
     restart_command: Option<String>,
-    /// The Agent Control manifest of the pack is in force at the target
+    /// The manifests that a pack wants in force are in force at the target
     #[arg(long, requires = "target")]
     agent_control: bool,
     /// Cases that are known to fail, one a line: `ID: the reason`

@@ -110,6 +110,21 @@ fn addresses_cannot_fool_egress() {
         ),
         (r#"{"url":"https://0x7f000001/"}"#, "deny"),
         (r#"{"url":"file:///etc/passwd"}"#, "deny"),
+        (r#"{"url":"https:evil.example/x"}"#, "deny"),
+        (r#"{"url":"https:\\\\evil.example/"}"#, "deny"),
+        (r#"{"url":"\thttps://evil.example/"}"#, "deny"),
+        (r#"{"url":"https://evil.exam\nple/"}"#, "deny"),
+        (r#"{"url":"https://evil.example%2eapi.good.com/"}"#, "deny"),
+        (r#"{"url":"https://api.good.com%00.evil.example/"}"#, "deny"),
+        (
+            r#"{"url":"https://api.good.com:443:evil.example/"}"#,
+            "deny",
+        ),
+        (r#"{"url":"https://[::1]/"}"#, "deny"),
+        (r#"{"url":"http://2130706433/"}"#, "deny"),
+        (r#"{"url":"wss://evil.example/"}"#, "deny"),
+        (r#"{"url":"https://docs.org/"}"#, "deny"),
+        (r#"{"url":"https://xn--pi-7kc.good.com/"}"#, "deny"),
     ] {
         let found = rego(rules, &send(args, "[]"));
         assert_eq!(found.0, decision, "{args}: {:?}", found.1);

@@ -14,3 +14,5 @@ mod loops;
 mod properties;
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod recorded;
