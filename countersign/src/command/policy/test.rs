@@ -54,13 +54,7 @@ pub(crate) struct Test {
 
 impl Test {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let manifest = self.manifest.as_deref().map(manifest::read).transpose()?;
-        let selection = selection::select(&self.paths)?;
-        let mut report = Report::default();
-        let library = countersign_acs::library(&self.library)
-            .map_err(|problem| Failure::new(Code::Policy, problem))?;
-        run_tests(&selection, manifest.as_ref(), &library, &mut report)?;
-        run_cases(&selection, manifest.as_ref(), &mut report)?;
+        let report = report(&self.paths, self.manifest.as_deref(), &self.library)?;
         match format {
             Format::Text => output::text(&report.text())?,
             Format::Json => output::json(&report.json())?,
@@ -74,12 +68,18 @@ impl Test {
 
 /// Runs the tests of these files, as the command does; tells what it would.
 pub(crate) fn tested(paths: &[String], manifest: Option<&str>) -> Result<Json, Failure> {
+    Ok(report(paths, manifest, &[])?.json())
+}
+
+fn report(paths: &[String], manifest: Option<&str>, library: &[String]) -> Result<Report, Failure> {
     let manifest = manifest.map(manifest::read).transpose()?;
     let selection = selection::select(paths)?;
+    let library =
+        countersign_acs::library(library).map_err(|problem| Failure::new(Code::Policy, problem))?;
     let mut report = Report::default();
-    run_tests(&selection, manifest.as_ref(), &mut report)?;
+    run_tests(&selection, manifest.as_ref(), &library, &mut report)?;
     run_cases(&selection, manifest.as_ref(), &mut report)?;
-    Ok(report.json())
+    Ok(report)
 }
 
 fn run_tests(
