@@ -295,10 +295,11 @@ fn crate_roots_forbid_unsafe_code_and_say_what_they_do() {
 
 #[test]
 fn modules_have_names() {
-    // Test crates need `mod.rs` for modules that several of them share.
+    // Tests and benchmarks need `mod.rs` for modules that several of them share.
+    let is_shared = |file: &str| file.contains("/tests/") || file.contains("/benches/");
     let nameless: Vec<String> = tracked("rs")
         .into_iter()
-        .filter(|file| file.ends_with("/mod.rs") && !file.contains("/tests/"))
+        .filter(|file| file.ends_with("/mod.rs") && !is_shared(file))
         .collect();
     assert_eq!(nameless, Vec::<String>::new());
 }

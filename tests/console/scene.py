@@ -82,7 +82,7 @@ class Daemon:
         return self.run("token", "create", "--role", role, "--name", name, *tenant)
 
     def ask(self, path, token, body=None, headers=None):
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(body).encode() if body != "" else b""
         request = urllib.request.Request(self.place + path, data=data)
         request.add_header("Authorization", f"Bearer {token}")
         for name, value in (headers or {}).items():

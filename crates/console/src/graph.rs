@@ -52,7 +52,7 @@ pub(crate) fn taint(snapshot: Option<&Json>, events: &[Json], here: &Link) -> El
                 &format!("{name} #{seq}"),
                 (4, y),
                 "node",
-                (SIDE, middle),
+                (SIDE + 50, middle),
             )
         });
     let to = sinks
@@ -72,12 +72,12 @@ pub(crate) fn taint(snapshot: Option<&Json>, events: &[Json], here: &Link) -> El
                 _ => "✓",
             };
             let text = format!("{word} {name} #{seq}");
-            piece(here, *seq, &text, (FAR, y), class, (FAR - 150, middle))
+            piece(here, *seq, &text, (FAR, y), class, (FAR - 105, middle))
         });
     let drawing = el("svg")
         .class("graph")
         .attr("viewBox", format!("0 0 {} {height}", FAR + SIDE))
-        .attr("role", "img")
+        .attr("role", "group")
         .attr(
             "aria-label",
             format!(
@@ -90,7 +90,7 @@ pub(crate) fn taint(snapshot: Option<&Json>, events: &[Json], here: &Link) -> El
         .with(
             el("text")
                 .class("label")
-                .number("x", SIDE + 12)
+                .number("x", SIDE + 56)
                 .number("y", middle + 4)
                 .text("taken in"),
         )

@@ -48,7 +48,7 @@ pub(crate) fn timeline(events: &[Json], here: &Link) -> El {
     let drawing = el("svg")
         .class("timeline")
         .attr("viewBox", format!("0 0 {} {height}", LEFT + WIDTH + RIGHT))
-        .attr("role", "img")
+        .attr("role", "group")
         .attr("aria-label", format!("Time line of {} actions", all.len()))
         .each(lanes)
         .each(marks)

@@ -76,7 +76,11 @@ fn figures(reader: &Reader) -> Result<Figures, Problem> {
     let rows = reader.newest_approvals(MOST)?;
     let proposed = Filter {
         event_type: Some(EventType::ToolCallProposed),
-        since_unix_ms: rows.iter().map(|row| row.issued.get()).min(),
+        // Where there are more requests than are looked at, only actions of their time count.
+        since_unix_ms: match rows.len() < MOST {
+            true => None,
+            false => rows.iter().map(|row| row.issued.get()).min(),
+        },
         ..Filter::default()
     };
     let actions = reader.last(&proposed, MOST * 10)?.len() as u64;

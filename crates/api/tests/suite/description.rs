@@ -1,6 +1,6 @@
 //! The description of the API is what the API does.
 
-use countersign_api::{ROUTES, Role, openapi};
+use countersign_api::{ROUTES, Role, Verb, openapi};
 use countersign_canon::Json;
 use countersign_event::EventType;
 
@@ -27,6 +27,13 @@ fn the_description_names_every_route_and_event_type() {
     let api = openapi();
     let paths = api.get("paths").unwrap();
     for route in ROUTES {
+        if route.is_page() && route.path != "/login" {
+            assert!(paths.get(route.path).is_none(), "{}", route.path);
+            continue;
+        }
+        if route.path == "/login" && route.method == Verb::Post {
+            continue;
+        }
         let verb = route.method.as_str().to_ascii_lowercase();
         let operation = paths.get(route.path).and_then(|path| path.get(&verb));
         assert!(operation.is_some(), "{verb} {}", route.path);

@@ -18,6 +18,7 @@ mod hostile;
 mod live;
 mod load;
 mod log;
+mod pages;
 mod replays;
 mod roles;
 mod scene;
