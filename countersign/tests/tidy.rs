@@ -126,7 +126,10 @@ const WAYS_OUT: &[&str] = &[
 ];
 
 /// Files that are longer than 600 lines, each with the reason why it is one concept.
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] = &[(
+    "countersign/tests/conformance/faults.rs",
+    "one table: every server that is wrong, and what has to notice it",
+)];
 const LONG: usize = 600;
 
 #[test]
