@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::Format;
 
 pub(crate) use exchange::Exchange;
-pub(crate) use state::Observed;
+pub(crate) use state::{Observed, States};
 
 mod account;
 mod aep;
