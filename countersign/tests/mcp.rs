@@ -469,3 +469,65 @@ fn spans_are_written_for_whoever_asks_in_the_trace_of_the_client() {
     assert_eq!(spans.matches("\"name\":\"TERMINATION\"").count(), 1);
     place.verify();
 }
+
+/// The manifest of the place, saying that `write` changes what these words name.
+fn with_state(place: &Place, words: &str) {
+    let manifest = std::fs::read_to_string(place.path("manifest.json")).unwrap();
+    let entry = r#""write":{"#;
+    let stated = format!(r#"{entry}"state":{words},"#);
+    assert!(manifest.contains(entry), "{manifest}");
+    let manifest = manifest.replacen(entry, &stated, 1);
+    std::fs::write(place.path("manifest.json"), manifest).unwrap();
+}
+
+#[test]
+fn a_state_that_the_manifest_names_is_digested_before_a_call_and_after_it() {
+    let place = Place::new();
+    let effects = place.path("effects");
+    let words = format!(
+        r#"["other","{}","--kind","test.example.effects","--schema-version","1.0.0","--description","calls"]"#,
+        effects.display()
+    );
+    with_state(&place, &words);
+    let mut client = place.guarded(&[]);
+    assert!(client.call(1, "echo").contains("done"));
+    let before = sum(&effects);
+    assert!(client.call(2, "write").contains("done"));
+    let after = sum(&effects);
+    assert_ne!(before, after);
+    client.end();
+    let sessions = place.run(&["session", "list", "--format", "json"]);
+    let session = sessions.split("\"session_id\":\"").nth(1).unwrap();
+    let session = session.split('"').next().unwrap();
+    let records = place.run(&["evidence", "aep", "--session", session]);
+    let records: Vec<&str> = records.lines().collect();
+    assert_eq!(records.len(), 2);
+    assert!(!records[0].contains("state_digest"), "{}", records[0]);
+    for told in [
+        r#""state_digest_kind":"other""#.to_owned(),
+        format!(r#""pre_state_digest":"{before}""#),
+        format!(r#""post_state_digest":"{after}""#),
+    ] {
+        assert!(records[1].contains(&told), "{told} in {}", records[1]);
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_at_before_a_call_keeps_it_from_running() {
+    let place = Place::new();
+    let missing = place.path("nowhere");
+    let words = format!(r#""kv-snapshot {} --namespace n""#, missing.display());
+    with_state(&place, &words);
+    let mut client = place.guarded(&[]);
+    let refused = client.call(1, "write");
+    assert!(refused.contains("runtime_error:state"), "{refused}");
+    assert!(client.call(2, "echo").contains("done"));
+    client.end();
+    assert_eq!(place.lines("effects").len(), 1);
+}
+
+fn sum(file: &std::path::Path) -> String {
+    let output = Command::new("sha256sum").arg(file).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    format!("sha256:{}", text.split(' ').next().unwrap())
+}

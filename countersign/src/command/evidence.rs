@@ -8,7 +8,7 @@ use crate::output::Format;
 
 pub(crate) use exchange::Exchange;
 pub(crate) use export::session_pack;
-pub(crate) use state::Observed;
+pub(crate) use state::{Observed, States};
 
 mod account;
 mod aep;

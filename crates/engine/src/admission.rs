@@ -11,7 +11,7 @@ use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
 use crate::approval::Used;
-use crate::{Delivery, HeldResult, Origin, Refusal, Unaskable};
+use crate::{Delivery, HeldResult, Origin, Refusal, Unaskable, Watched};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -80,6 +80,7 @@ pub struct Permit {
     pub(crate) scope: Scope,
     pub(crate) call_id: String,
     pub(crate) tool_name: String,
+    pub(crate) server: Option<String>,
     pub(crate) digest: Digest,
     pub(crate) rewritten: Option<Vec<u8>>,
     pub(crate) constraints: Constraints,
@@ -132,6 +133,8 @@ pub struct Running {
     pub(crate) began_unix_ms: u64,
     /// What somebody saw of what it changes.
     pub(crate) state: Option<Json>,
+    /// What was seen before it began, by whoever looks again when it is over.
+    pub(crate) watched: Option<Box<dyn Watched>>,
 }
 
 /// How an action went.
@@ -236,6 +239,7 @@ impl Permit {
             permit: Box::new(self),
             began_unix_ms,
             state: None,
+            watched: None,
         }
     }
 }
@@ -255,6 +259,15 @@ impl Running {
     /// coverage. It is recorded, sealed, with how it went.
     pub fn with_state(mut self, state: Json) -> Self {
         self.state = Some(state);
+        self
+    }
+
+    /// Looks at the state again, if somebody looked at it before.
+    pub(crate) fn watched(mut self) -> Self {
+        if let Some(watched) = self.watched.take() {
+            let seen = watched.after();
+            self.state.get_or_insert(seen);
+        }
         self
     }
 
@@ -296,12 +309,20 @@ impl Running {
             latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
             result_labels: (!labels.is_empty()).then_some(labels),
             content: Some(content),
+            other: self.seen().into_iter().collect(),
             ..ToolResult::default()
         }
     }
 
+    /// The member of an event that tells what a call changed.
+    fn seen(&self) -> Option<(String, Json)> {
+        let state = self.state.clone();
+        state.map(|state| (STATE.to_owned(), state))
+    }
+
     /// The event that tells how it went.
     pub(crate) fn into_event(self, outcome: Outcome, now: u64) -> (EventType, Payload) {
+        let other = self.seen().into_iter().collect();
         let Permit {
             call_id,
             tool_name,
@@ -309,8 +330,6 @@ impl Running {
             ..
         } = *self.permit;
         let call_id = Some(call_id);
-        let state = self.state.map(|state| (STATE.to_owned(), state));
-        let other = state.into_iter().collect();
         let (content, is_error) = match outcome {
             Outcome::Result { content, is_error } => (content, is_error),
             Outcome::Open { content } => (content, false),

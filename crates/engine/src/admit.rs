@@ -40,7 +40,9 @@ impl Engine {
     /// Decides an action and begins it, if it may run as it was proposed: what [`Engine::admit`] and
     /// [`Engine::begin`] do, for the price of one write.
     pub fn start(&self, proposal: Proposal<'_>) -> Start {
-        match self.decided(&proposal, None, true) {
+        // What is looked at before it runs is not begun with its decision.
+        let begins = !self.watches(proposal.server.as_deref(), &proposal.tool_name);
+        match self.decided(&proposal, None, begins) {
             (Admission::Permit(permit), Some(began)) => Start::Running(permit.into_running(began)),
             (Admission::Permit(permit), None) => Start::Permit(permit),
             (Admission::Hold(hold), _) => Start::Hold(hold),

@@ -183,6 +183,7 @@ impl Decided {
                 scope: proposal.scope.clone(),
                 call_id: proposal.call_id.clone(),
                 tool_name: proposal.tool_name.clone(),
+                server: proposal.server.clone(),
                 digest: self.digest,
                 rewritten: self.rewritten,
                 constraints,

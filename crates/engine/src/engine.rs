@@ -18,7 +18,7 @@ use crate::record::{Batch, durable};
 use crate::refusal::Fault;
 use crate::{
     ApprovalTimes, Approvers, Clock, Meter, Outcome, Permit, PolicyFiles, PolicyFilesError,
-    Refusal, Running, Settled, Standing,
+    Refusal, Running, Settled, Standing, Watch,
 };
 
 /// Decides actions, and records every one of them.
@@ -36,6 +36,8 @@ pub struct Engine {
     /// The policies that are known to be kept.
     pub(crate) kept: Mutex<Option<Digest>>,
     pub(crate) meter: Metered,
+    /// Who can look at what tools change.
+    pub(crate) watch: Option<Arc<dyn Watch>>,
 }
 
 impl Engine {
@@ -53,6 +55,7 @@ impl Engine {
             instance: OnceLock::new(),
             kept: Mutex::new(None),
             meter: Metered::default(),
+            watch: None,
         }
     }
 
@@ -123,16 +126,26 @@ impl Engine {
         if Digest::of(bytes) != permit.digest {
             return Err(Fault::OtherBytes.into());
         }
+        let watched = match self.seen_before(&permit) {
+            Ok(watched) => watched,
+            Err(fault) => {
+                self.abandon(permit)?;
+                return Err(fault.into());
+            }
+        };
         let began_unix_ms = self.clock.now_unix_ms().map_err(Fault::from)?;
         let payload = began(&permit.call_id, permit.digest, began_unix_ms);
         let step = self.step(permit.grounds.as_deref(), State::Consumed, State::Started)?;
         let _durable =
             self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
-        Ok(permit.into_running(began_unix_ms))
+        let mut running = permit.into_running(began_unix_ms);
+        running.watched = watched;
+        Ok(running)
     }
 
     /// Records how an action went, and says what of its result the agent may see.
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Settled, Refusal> {
+        let running = running.watched();
         if let Some(policies) = self.reviewers(&running, &outcome) {
             return self.settle_reviewed(running, outcome, &policies);
         }

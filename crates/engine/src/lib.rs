@@ -54,6 +54,7 @@ mod record;
 mod refusal;
 mod review;
 mod roster;
+mod watch;
 
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running, Start};
 pub use approval::{
@@ -74,3 +75,4 @@ pub use origin::Origin;
 pub use refusal::Refusal;
 pub use review::{Delivery, HeldResult, Released, Settled};
 pub use roster::NotChanged;
+pub use watch::{Watch, Watched};

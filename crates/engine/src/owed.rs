@@ -52,6 +52,7 @@ impl Engine {
         if running.is_approved() || self.reviewers(&running, &outcome).is_some() {
             return self.settle(running, outcome);
         }
+        let running = running.watched();
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let scope = running.permit.scope.clone();
         let (event_type, payload) = running.into_event(outcome, now);

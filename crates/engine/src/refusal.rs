@@ -41,6 +41,8 @@ pub(crate) enum Fault {
     Archive(#[source] std::io::Error),
     #[error("cannot name this process: {0}")]
     Instance(String),
+    #[error("cannot look at the state that the tool changes: {0}")]
+    State(String),
 }
 
 impl Refusal {
@@ -104,6 +106,7 @@ impl From<Fault> for Refusal {
             Fault::ActionMismatch => "runtime_error:approval_action_mismatch",
             Fault::Archive(_) => "runtime_error:not_recorded",
             Fault::Instance(_) => "runtime_error:instance",
+            Fault::State(_) => "runtime_error:state",
         };
         Self {
             reason: reason.to_owned(),

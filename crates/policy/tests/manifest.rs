@@ -57,7 +57,7 @@ permissions:
       sink: true
       on_taint: deny
       arguments: {path: [/path, /files/0]}
-    run: {arguments: {binary: /bin}, approval: required, irreversible: true}
+    run: {arguments: {binary: /bin}, approval: required, irreversible: true, state: "git-tree /srv"}
     notes:
       trusted_output: true
       approval: not-required
@@ -163,6 +163,7 @@ fn every_field_of_our_schema() {
     assert_eq!(manifest.approval("notes"), Approval::NotRequired);
     assert_eq!(manifest.approval("fetch"), Approval::Unstated);
     assert!(tool("run").irreversible && tool("notes").trusted_output);
+    assert_eq!(tool("run").state, ["git-tree", "/srv"]);
     assert_eq!(tool("notes").definition, Some(Digest::of(b"a")));
     assert!(tool("mcp.https.post").is_sink("mcp.https.post"));
     assert!(!tool("exec.run").is_sink("exec.run"));

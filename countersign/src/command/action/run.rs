@@ -1,6 +1,7 @@
 //! `countersign action run`
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -16,7 +17,7 @@ use super::supervise::{Ended, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::approver::user;
-use crate::command::evidence::Observed;
+use crate::command::evidence::{Observed, States};
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -124,6 +125,11 @@ impl Run {
         let engine = Engine::new(self.data.store()?, policies, SystemClock)
             .with_times(times)
             .map_err(|error| Failure::new(Code::Moment, error.to_string()))?;
+        // What is asked for counts in the place of what the manifest names.
+        let engine = match self.state {
+            None => engine.with_watch(Arc::new(States)),
+            Some(_) => engine,
+        };
         let permit = match self.approval {
             Some(id) => self.redeem(id, patience, &engine)?,
             None => self.admit(patience, &engine, format)?,

@@ -18,7 +18,7 @@ mod rows;
 mod values;
 mod vendor;
 
-pub(crate) use observed::Observed;
+pub(crate) use observed::{Observed, States};
 
 /// Which kind of state.
 #[derive(Subcommand)]

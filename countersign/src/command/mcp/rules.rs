@@ -15,6 +15,7 @@ use countersign_store::Folder;
 
 use super::follow::Follower;
 use crate::cli::{DataFolder, Tenant};
+use crate::command::evidence::States;
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
 use crate::{input, output};
@@ -144,7 +145,7 @@ impl Rules {
             output::stderr("countersign: observing: every call reaches the server");
         }
         let engine = Engine::new(self.data.store()?, policies, SystemClock);
-        Ok(Arc::new(engine))
+        Ok(Arc::new(engine.with_watch(Arc::new(States))))
     }
 
     /// Tells what this process records, if somebody wants to know.

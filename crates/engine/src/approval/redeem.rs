@@ -205,6 +205,7 @@ impl Engine {
             scope: standing.row.scope.clone(),
             call_id: call.id.as_str().to_owned(),
             tool_name: call.tool.name,
+            server: call.tool.server,
             digest,
             rewritten: Some(bytes),
             constraints: policies.capability().constraints(),

@@ -60,6 +60,8 @@ pub struct Tool {
     pub definition: Option<Digest>,
     /// Whether what it does cannot be undone.
     pub irreversible: bool,
+    /// The state that it changes, in the words of `countersign evidence state`; empty if it does not say.
+    pub state: Vec<String>,
 }
 
 impl Tool {
@@ -80,6 +82,7 @@ impl Tool {
             approval: Approval::Unstated,
             definition: None,
             irreversible: false,
+            state: Vec::new(),
         }
     }
 

@@ -67,6 +67,10 @@ fn tool(called: &str, tool: &Tool) -> Json {
         ("approval", approval(tool.approval)),
         ("definition", tool.definition.map(text)),
         ("irreversible", Some(Json::from(tool.irreversible))),
+        (
+            "state",
+            (!tool.state.is_empty()).then(|| texts(&tool.state)),
+        ),
     ])
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use countersign_canon::{Json, Limits};
+use countersign_engine::{Watch, Watched};
 use countersign_evidence::state::{Comparability, Coverage, Sides, StateDigest, compare_with};
 
 use super::{State, failed};
@@ -14,6 +15,24 @@ pub(crate) struct Observed {
     before: StateDigest,
 }
 
+/// Digests the states that a manifest names.
+pub(crate) struct States;
+
+impl Watch for States {
+    fn before(&self, words: &[String]) -> Result<Box<dyn Watched>, String> {
+        match Observed::named(words.to_vec()) {
+            Ok(observed) => Ok(Box::new(observed)),
+            Err(failure) => Err(failure.message().to_owned()),
+        }
+    }
+}
+
+impl Watched for Observed {
+    fn after(self: Box<Self>) -> Json {
+        Observed::after(*self)
+    }
+}
+
 #[derive(Parser)]
 #[command(name = "state", no_binary_name = true)]
 struct Words {
@@ -24,7 +43,10 @@ struct Words {
 impl Observed {
     /// Digests the state that these words name.
     pub(crate) fn before(words: &str) -> Result<Self, Failure> {
-        let words = split(words)?;
+        Self::named(split(words)?)
+    }
+
+    fn named(words: Vec<String>) -> Result<Self, Failure> {
         let before = digest(&words)?;
         Ok(Self { words, before })
     }
@@ -42,7 +64,7 @@ impl Observed {
             }
         });
         if let Err(why) = &after {
-            output::stderr(&format!("countersign: no state after the command: {why}"));
+            output::stderr(&format!("countersign: no state after the call: {why}"));
         }
         let coverage = self.before.coverage.as_ref();
         let kind = coverage.map(|coverage| coverage.kind().as_str());
@@ -75,7 +97,7 @@ fn digest(words: &[String]) -> Result<StateDigest, Failure> {
     let parsed = parsed.map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        failed(format!("--state: {}", first.trim_start_matches("error: ")))
+        failed(format!("state: {}", first.trim_start_matches("error: ")))
     })?;
     parsed.state.digest()
 }
@@ -89,5 +111,5 @@ fn split(text: &str) -> Result<Vec<String>, Failure> {
     let words = list.as_array().unwrap_or_default().iter();
     let words = words.map(|word| word.as_str().map(str::to_owned));
     let words: Option<Vec<String>> = words.collect();
-    words.ok_or_else(|| failed("--state: expected a list of words"))
+    words.ok_or_else(|| failed("state: expected a list of words"))
 }

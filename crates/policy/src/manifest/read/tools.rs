@@ -64,6 +64,7 @@ fn entry(section: Section<'_, '_>) -> Tool {
         "approval",
         "definition",
         "irreversible",
+        "state",
     ]);
     let plain = Tool::plain(Schema::Countersign);
     Tool {
@@ -78,8 +79,35 @@ fn entry(section: Section<'_, '_>) -> Tool {
         approval: section.choice("approval").unwrap_or(Approval::Unstated),
         definition: section.parsed("definition", str::parse),
         irreversible: section.flag("irreversible").unwrap_or_default(),
+        state: state(&mut section),
     }
 }
+
+/// A kind of state and the words that go with it, as a list or between white space.
+fn state(section: &mut Section<'_, '_>) -> Vec<String> {
+    let words = section.one_or_each("state", |text| Ok::<_, String>(text.to_owned()));
+    let words: Vec<String> = match words.as_slice() {
+        [one] => one.split_whitespace().map(str::to_owned).collect(),
+        _ => words,
+    };
+    let kind = words.first().map(String::as_str);
+    if section.value("state").is_some() && !kind.is_some_and(|kind| STATES.contains(&kind)) {
+        let message = format!("a state begins with its kind: one of {}", STATES.join(", "));
+        section.note(&segment("state"), message);
+    }
+    words
+}
+
+/// What `countersign evidence state` can digest.
+const STATES: &[&str] = &[
+    "git-tree",
+    "sandbox-fs",
+    "db-rowset",
+    "browser-dom",
+    "kv-snapshot",
+    "memory-bag",
+    "other",
+];
 
 fn arguments(section: Section<'_, '_>) -> Arguments {
     let mut section = section.only(&["host", "path", "binary"]);
