@@ -61,7 +61,7 @@ fn a_session_that_was_recorded_once_comes_out_again() {
             event_type,
             payload: Payload::admit(event_type, payload.clone()).unwrap(),
         };
-        store.record(draft).unwrap();
+        let _recorded = store.record(draft).unwrap();
     }
     let report = exact(&scope(), store.reader()).unwrap();
     assert!(report.is_identical(), "{:?}", report.diffs);
@@ -90,7 +90,7 @@ impl Story {
     fn tell(&mut self, event_type: EventType, payload: &str) {
         self.clock.0.fetch_add(7, Ordering::SeqCst);
         let payload = Payload::admit(event_type, json(payload)).unwrap();
-        self.engine.record(&scope(), event_type, payload).unwrap();
+        let _recorded = self.engine.record(&scope(), event_type, payload).unwrap();
         self.look();
     }
 
