@@ -77,10 +77,6 @@ pub(crate) const EXCEPTIONS: &[(&str, &str)] = &[
         "rows are changed behind the log's back",
     ),
     (
-        "a_log_under_another_key_is_an_error",
-        "another key file is put in the place of the right one",
-    ),
-    (
         "policies_that_are_gone_are_named",
         "somebody has a say whom nobody can bring back",
     ),

@@ -217,8 +217,10 @@ fn a_log_under_another_key_is_an_error() {
     scene.story("s");
     let other = Scene::new(policies(MANIFEST));
     let key = Folder::new(scene.folder.path()).master_key();
-    std::fs::copy(Folder::new(other.folder.path()).master_key(), key).unwrap();
+    let right = std::fs::read(&key).unwrap();
+    std::fs::copy(Folder::new(other.folder.path()).master_key(), &key).unwrap();
     assert!(matches!(scene.exact("s"), Err(Error::Store(_))));
+    std::fs::write(key, right).unwrap();
 }
 
 /// Every event of a story, and its content, is held against the chain.
