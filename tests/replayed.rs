@@ -76,6 +76,7 @@ pub(crate) const EXCEPTIONS: &[(&str, &str)] = &[
         "tree::what_is_damaged_is_not_integrated",
         "rows are changed behind the log's back",
     ),
+    ("keys.md", "keys are taken away, and stay away"),
     (
         "policies_that_are_gone_are_named",
         "somebody has a say whom nobody can bring back",
