@@ -55,12 +55,7 @@ pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
 }
 
 /// What is shown when something is not there, or not allowed.
-pub(crate) fn trouble(
-    api: &Arc<Api>,
-    caller: Option<&Caller>,
-    problem: &Problem,
-    uri: &Uri,
-) -> Reply {
+pub(crate) fn trouble(caller: Option<&Caller>, problem: &Problem, uri: &Uri) -> Reply {
     let kind = problem.kind();
     let who = caller.map(who);
     let frame = Frame {
@@ -73,7 +68,7 @@ pub(crate) fn trouble(
     let page = match kind {
         Kind::Unauthenticated => {
             let next = uri.path_and_query().map(|place| place.as_str());
-            let next = next.filter(|_| !uri.path().starts_with("/log"));
+            let next = next.filter(|_| uri.path() != "/login");
             // Who has not tried anything has done nothing wrong.
             let text = problem.detail();
             let text = (!text.starts_with("send ")).then_some(text);
@@ -83,9 +78,6 @@ pub(crate) fn trouble(
     };
     let mut reply = html(page);
     reply.status = kind.status();
-    if kind == Kind::Unauthenticated && api.settings.no_auth {
-        reply.status = StatusCode::OK;
-    }
     reply
 }
 

@@ -79,11 +79,6 @@ let shifted = 0;
 let asking = false;
 let again = false;
 
-function typing() {
-  const active = document.activeElement;
-  return active && $("card")?.contains(active) && active.matches("input, textarea");
-}
-
 // The card is left alone while it stands as it did: nobody's typing is lost, and no button moves.
 function swap(old, fresh) {
   if (old.id === "card" && fresh.dataset.standing === old.dataset.standing && fresh.dataset.approval === old.dataset.approval) return;

@@ -15,7 +15,8 @@ For a key that is made elsewhere and stays there: the console shows the public p
 browser has made. Compare what you register with what its owner sees.
 
 Examples:
-  countersign approver add --name lee --public-key 3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")]
+  countersign approver add --name lee \\
+      --public-key 3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")]
 pub(crate) struct Add {
     /// Whose key it is, as others will see it
     #[arg(long, value_name = "NAME")]
