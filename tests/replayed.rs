@@ -78,6 +78,10 @@ pub(crate) const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("keys.md", "keys are taken away, and stay away"),
     (
+        "a_planted_trigger_is_refused_before_anything_is_acknowledged",
+        "a foreign trigger is planted",
+    ),
+    (
         "policies_that_are_gone_are_named",
         "somebody has a say whom nobody can bring back",
     ),
