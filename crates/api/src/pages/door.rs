@@ -33,6 +33,10 @@ pub(crate) fn link(call: &Call) -> Result<Reply, Problem> {
 /// A token, given in a form.
 pub(crate) async fn enter(call: &Call) -> Result<Reply, Problem> {
     let token = super::field(&call.body, "token");
+    if token.trim().is_empty() {
+        // Nobody guesses with nothing.
+        return Err(Problem::new(Kind::Unauthenticated, "give a token"));
+    }
     let peer = call.peer.address.ip();
     let doorkeeper = &call.api.doorkeeper;
     if doorkeeper.is_new(token.trim(), peer) {
