@@ -451,7 +451,7 @@ def check_session_page(scene):
     hash = visit.page.get_attribute("dd button.copy", "data-copy")
     visit.go(f"/log?q={hash[:10]}")
     assert visit.page.locator("#events tbody tr").count() == 1
-    visit.go("/log?q=human:dana")
+    visit.go("/log?q=catalog_list")
     assert visit.page.locator("#events tbody tr").count() >= 1
     visit.done()
 
