@@ -267,3 +267,36 @@ fn check(line: &Line<'_>, seq: i64) -> Result<(), &'static str> {
 }
 
 pub(crate) const NO_KEY: &str = "the session has no key";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test may stop at once")]
+    fn a_stale_lane_is_read_back_when_nothing_of_it_is_on_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::Folder::new(folder.path());
+        let db = crate::schema::open_writer(&folder, crate::Durability::Relaxed).unwrap();
+        let keys = Keys::open_or_create(&folder, &db).unwrap();
+        let scope = Scope::new("t", "s").unwrap();
+        let lane = Arc::new(Lane::load(scope, None, &keys).unwrap());
+        let (flight, is_read) = (lane.depart(), AtomicBool::new(false));
+        lane.mark_stale();
+        std::thread::scope(|threads| {
+            let reading = threads.spawn(|| {
+                let state = lane.state(|scope| {
+                    is_read.store(true, Ordering::Release);
+                    load(scope, None, &keys)
+                });
+                drop(state.unwrap());
+            });
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!is_read.load(Ordering::Acquire));
+            drop(flight);
+            reading.join().unwrap();
+        });
+        assert!(is_read.into_inner());
+    }
+}

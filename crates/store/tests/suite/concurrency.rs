@@ -244,6 +244,32 @@ fn a_head_that_is_not_yet_durable_is_already_taken() {
     assert_eq!(contents(&scope, store.reader()), ["first", "third"]);
 }
 
+/// Here nobody knows yet that another has written, nor that what is on its way will not be stored.
+#[test]
+fn an_event_is_not_called_misplaced_while_others_are_on_their_way() {
+    let (_parent, folder) = new_folder();
+    let (here, gate) = gated(&folder, 2, |_| {});
+    let scope = scope("s");
+    let _first = here.record(note(&scope, "first")).unwrap();
+    let proposed = draft(&scope, EventType::ToolCallProposed, r#"{"call_id":"c"}"#);
+    let _there = open(&folder).record(proposed).unwrap();
+    let lost = ["a", "b", "c"].map(|text| here.append(note(&scope, text), At::Next).unwrap());
+    let denied = || draft(&scope, EventType::ToolCallDenied, r#"{"call_id":"c"}"#);
+    thread::scope(|threads| {
+        let denying = threads.spawn(|| here.append(denied(), At::Next).and_then(Pending::wait));
+        thread::sleep(std::time::Duration::from_millis(100));
+        drop(gate);
+        if let Err(error) = denying.join().unwrap() {
+            assert!(error.is_retryable(), "{error}");
+        }
+    });
+    for lost in lost {
+        assert!(lost.wait().is_err());
+    }
+    let seq = here.record(denied()).map(|recorded| recorded.seq());
+    assert_eq!(seq.unwrap(), 2);
+}
+
 /// What the other store wrote is unknown here until it is looked up; the right head must still be
 /// taken for right.
 #[test]
