@@ -16,34 +16,32 @@ pub(crate) trait Client: Send + 'static {
 pub(crate) struct Plan {
     requests: usize,
     connections: Vec<usize>,
-    fsync: Duration,
+    folder: PathBuf,
 }
 
 impl Plan {
-    /// Looks into the environment, and measures the disk.
+    /// Looks into the environment.
     pub(crate) fn new(folder: &Path, connections: &str) -> Self {
-        let requests = numbers("COUNTERSIGN_BENCH_REQUESTS", "300")[0];
-        let fsync = middle(fsyncs(folder, requests));
-        println!("one write and fsync of 4 KiB: {}", micros(fsync));
-        println!();
         println!(
             "{:<12}{:>6}  {:<12}{:>12}{:>12}{:>12}{:>12}{:>8}",
             "what", "conn.", "pace", "direct", "through", "added", "limit", "ratio"
         );
         Self {
-            requests,
+            requests: numbers("COUNTERSIGN_BENCH_REQUESTS", "300")[0],
             connections: numbers("COUNTERSIGN_BENCH_CONNECTIONS", connections),
-            fsync,
+            folder: folder.to_owned(),
         }
     }
 
     /// Measures requests that are not recorded and calls that are.
     pub(crate) fn run<C: Client>(&self, connect: &dyn Fn(bool) -> C) {
-        let call = self.fsync + Duration::from_micros(300);
-        let ping = Duration::from_micros(150);
         for connections in &self.connections {
-            for (method, limit) in [("ping", ping), ("tools/call", call)] {
+            for method in ["ping", "tools/call"] {
                 for pause in [PAUSE, Duration::ZERO] {
+                    let limit = match method {
+                        "ping" => Duration::from_micros(150),
+                        _ => self.fsync(pause) + Duration::from_micros(300),
+                    };
                     let measure = |through| {
                         let clients = (0..*connections).map(|_| connect(through)).collect();
                         middle(self.measure(clients, method, pause))
@@ -65,6 +63,19 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// What the disk takes for one write, asked as often as a connection asks.
+    fn fsync(&self, pause: Duration) -> Duration {
+        let mut file = File::create(self.folder.join("fsync")).unwrap();
+        let write = |_| {
+            thread::sleep(pause);
+            let start = Instant::now();
+            file.write_all(&[0; 4096]).unwrap();
+            file.sync_all().unwrap();
+            start.elapsed()
+        };
+        middle((0..self.requests).map(write).collect())
     }
 
     fn measure<C: Client>(
@@ -107,17 +118,6 @@ pub(crate) fn request(id: &str, method: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"echo","arguments":{{"n":{id}}}}}}}"#
     )
-}
-
-fn fsyncs(folder: &Path, count: usize) -> Vec<Duration> {
-    let mut file = File::create(folder.join("fsync")).unwrap();
-    let write = |_| {
-        let start = Instant::now();
-        file.write_all(&[0; 4096]).unwrap();
-        file.sync_all().unwrap();
-        start.elapsed()
-    };
-    (0..count).map(write).collect()
 }
 
 fn middle(mut times: Vec<Duration>) -> Duration {

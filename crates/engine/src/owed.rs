@@ -99,7 +99,7 @@ impl Engine {
         batch
             .push(owed.event_type, owed.payload.clone(), None)
             .ok()?;
-        let (hot, mut pending) = batch.send(self.store()).ok()?;
+        let (hot, mut pending) = batch.send_soon(self.store()).ok()?;
         owed.pending = pending.pop();
         place.hot = Some(hot);
         Some(())

@@ -2,7 +2,7 @@
 
 use countersign_event::{EventType, OrderError, Payload, Scope};
 use countersign_session::Fact;
-use countersign_store::{At, Change, Pending, Recorded, Store};
+use countersign_store::{At, Change, Error, Pending, Recorded, Store};
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
@@ -12,7 +12,7 @@ pub(crate) struct Batch<'s> {
     scope: &'s Scope,
     ts_unix_ms: u64,
     hot: Hot,
-    events: Vec<(EventType, Payload, Option<Change>)>,
+    events: Events,
 }
 
 impl<'s> Batch<'s> {
@@ -50,15 +50,29 @@ impl<'s> Batch<'s> {
     }
 
     /// Puts the events on their way; gives the state after them, and what to wait for.
-    pub(crate) fn send(mut self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
+    pub(crate) fn send(self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
+        self.send_by(|scope, now, events, at| store.append_all(scope, now, events, at))
+    }
+
+    /// The same for events that nobody waits for.
+    pub(crate) fn send_soon(self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
+        self.send_by(|scope, now, events, at| store.append_all_soon(scope, now, events, at))
+    }
+
+    fn send_by(
+        mut self,
+        append: impl FnOnce(&Scope, u64, Events, At) -> Result<Vec<Pending>, Error>,
+    ) -> Result<(Hot, Vec<Pending>), Fault> {
         let at = At::Head(self.hot.head);
-        let pending = store.append_all(self.scope, self.ts_unix_ms, self.events, at)?;
+        let pending = append(self.scope, self.ts_unix_ms, self.events, at)?;
         if let Some(last) = pending.last() {
             self.hot.head = last.head();
         }
         Ok((self.hot, pending))
     }
 }
+
+type Events = Vec<(EventType, Payload, Option<Change>)>;
 
 /// Waits until everything that was put on its way is durable.
 ///

@@ -1,14 +1,16 @@
 //! The stdio door: a server as a child process, with a session between its pipes and ours.
 //!
-//! Threads read both sides, cut lines and hand them to one loop that owns the [`Session`](crate::Session); jobs run
-//! on a few threads beside it, because they wait for the disk; two threads write. Nobody holds more
-//! than a few frames: who reads waits while the other side does not take what is there.
+//! One loop owns the [`Session`](crate::Session). It waits for both sides, reads what they have, and writes what
+//! fits into their pipes at once; two threads write what does not. Jobs run on a few threads beside it,
+//! because they wait for the disk. Nobody holds more than a few frames: one side is not read while the
+//! other does not take what is there.
 
 mod child;
 mod gauge;
 mod guard;
-mod pump;
+mod mailbox;
 mod run;
+mod source;
 mod writer;
 
 pub use child::Ending;

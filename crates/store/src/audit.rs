@@ -23,12 +23,21 @@ use signer::Signer;
 /// The lines that one transaction adds to the chain.
 #[derive(Default)]
 pub(crate) struct Added {
+    /// Where the chain ends without them, if that is known.
+    known: Option<Head>,
     /// Where the chain ended before, and where it ends with them.
     ends: Option<(Head, Head)>,
     lines: Vec<u8>,
 }
 
 impl Added {
+    pub(crate) fn after(known: Option<Head>) -> Self {
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
     /// Adds lines to the chain, inside the transaction.
     pub(crate) fn append(&mut self, entries: &[Entry], db: &Connection) -> Result<(), Error> {
         if entries.is_empty() {
@@ -37,7 +46,7 @@ impl Added {
         let (before, mut end) = match self.ends {
             Some(ends) => ends,
             None => {
-                let end = head(db)?;
+                let end = self.known.map_or_else(|| head(db), Ok)?;
                 (end, end)
             }
         };
@@ -72,6 +81,8 @@ pub(crate) fn head(db: &Connection) -> Result<Head, Error> {
 /// The files of the audit.
 pub(crate) struct AuditFile {
     folder: Folder,
+    /// The lines and the signed head, as long as they are the files of those names.
+    open: Option<(File, File)>,
     key: Option<SigningKey>,
     signer: Option<Signer>,
     /// How long the file was when we last wrote, and how many lines it had.
@@ -84,6 +95,7 @@ impl AuditFile {
     pub(crate) fn new(folder: &Folder) -> Self {
         Self {
             folder: folder.clone(),
+            open: None,
             key: None,
             signer: None,
             seen: None,
@@ -114,13 +126,14 @@ impl AuditFile {
         }
     }
 
-    /// Copies the lines that the file lacks. Several processes take turns.
+    /// Copies the lines that the file lacks. Several processes take turns. Gives where the file ends
+    /// then.
     pub(crate) fn catch_up(
         &mut self,
         added: Added,
         now: UnixMs,
         db: &Connection,
-    ) -> Result<(), Error> {
+    ) -> Result<Head, Error> {
         self.write(added, now, db)
             .map_err(|error| Error::Audit(std::sync::Arc::new(error)))
     }
@@ -144,14 +157,27 @@ impl AuditFile {
         Ok(())
     }
 
-    fn write(&mut self, added: Added, now: UnixMs, db: &Connection) -> io::Result<()> {
-        let folder = self.folder.audit();
-        let mut file = self.open_lines()?;
-        file.lock()?;
+    fn write(&mut self, added: Added, now: UnixMs, db: &Connection) -> io::Result<Head> {
+        // What fails on the way closes the files, and with them goes the lock.
+        let (mut lines, mut head) = self.open()?;
+        lines.lock()?;
+        let end = self.write_locked((&mut lines, &mut head), added, now, db)?;
+        lines.unlock()?;
+        self.open = Some((lines, head));
+        Ok(end)
+    }
+
+    fn write_locked(
+        &mut self,
+        (file, head_file): (&mut File, &mut File),
+        added: Added,
+        now: UnixMs,
+        db: &Connection,
+    ) -> io::Result<Head> {
         if self.seen.is_none() {
             self.refuse_a_cut(db)?;
         }
-        let count = self.lines_in(&mut file)?;
+        let count = self.lines_in(file)?;
         let (missing, head) = match added.ends {
             Some((before, end)) if before.count == count => (added.lines, end),
             // Others have written, or something was left behind, or the file was cut.
@@ -163,12 +189,12 @@ impl AuditFile {
             }
         };
         if missing.is_empty() {
-            return Ok(());
+            return Ok(head);
         }
         file.write_all(&missing)?;
         self.seen = Some((file.stream_position()?, head.count));
         let signed = self.sign(head)?;
-        overwrite(&folder.join("head.json"), &signed.to_text())?;
+        overwrite(head_file, &signed.to_text())?;
         self.anchored = false;
         if count / ANCHOR_EVERY != head.count / ANCHOR_EVERY {
             file.sync_data()?;
@@ -176,10 +202,10 @@ impl AuditFile {
                 head,
                 written_at: now,
             };
-            replace(&folder.join("anchor.json"), &anchor.to_text())?;
+            replace(&self.folder.audit().join("anchor.json"), &anchor.to_text())?;
             self.anchored = true;
         }
-        Ok(())
+        Ok(head)
     }
 
     /// FAIL-CLOSED: a database that lacks what was signed once was cut or put back, and signing its
@@ -212,7 +238,7 @@ impl AuditFile {
     /// The head that was signed last; a head that was torn, or that another key signed, says nothing,
     /// and the check of the audit tells of it.
     fn signed_head(&mut self) -> io::Result<Option<Head>> {
-        let text = match fs::read(self.folder.audit().join("head.json")) {
+        let text = match fs::read(self.head()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             result => result?,
         };
@@ -221,14 +247,17 @@ impl AuditFile {
         Ok(signed.and_then(|signed| signed.verify(&key)))
     }
 
-    fn open_lines(&self) -> io::Result<File> {
-        match options().open(self.lines()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create_folder(&self.folder.audit())?;
-                options().open(self.lines())
-            }
-            result => result,
+    /// The files, opened again if somebody has put others in their places.
+    fn open(&mut self) -> io::Result<(File, File)> {
+        let (lines, head) = (self.lines(), self.head());
+        if let Some(open) = self.open.take()
+            && is_at(&open.0, &lines)
+            && is_at(&open.1, &head)
+        {
+            return Ok(open);
         }
+        create_folder(&self.folder.audit())?;
+        Ok((options().open(lines)?, options().open(head)?))
     }
 
     /// How many whole lines the file has; a torn last one is cut off. Leaves the place at the end.
@@ -257,6 +286,10 @@ impl AuditFile {
 
     fn lines(&self) -> PathBuf {
         self.folder.audit().join("approvals.jsonl")
+    }
+
+    fn head(&self) -> PathBuf {
+        self.folder.audit().join("head.json")
     }
 
     fn key(&mut self) -> io::Result<&SigningKey> {
@@ -339,12 +372,26 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(ours), Ok(there)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    false
+}
+
 /// Writes a text over the one that is there, in one call: it is shorter than a sector, and whoever
 /// reads it takes the lock of the lines. Replacing the file instead would cost as much as the commit.
-fn overwrite(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = options().open(path)?;
+fn overwrite(file: &mut File, text: &[u8]) -> io::Result<()> {
     let mut line = text.to_vec();
     line.push(b'\n');
+    file.seek(SeekFrom::Start(0))?;
     file.write_all(&line)?;
     let length = line.len() as u64;
     match file.metadata()?.len() == length {

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::audit::AuditFile;
 use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
-use crate::writer::{Command, Job, Writer, observe};
+use crate::writer::{Command, Haste, Job, Writer, observe};
 use crate::{
     Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
 };
@@ -137,6 +137,28 @@ impl Store {
         events: Vec<(EventType, Payload, Option<Change>)>,
         at: At,
     ) -> Result<Vec<Pending>, Error> {
+        self.append_group(scope, ts_unix_ms, events, (at, Haste::Now))
+    }
+
+    /// Like [`Store::append_all`] for events that nobody waits for: they may share the commit of what
+    /// comes next, if that comes within a few milliseconds.
+    pub fn append_all_soon(
+        &self,
+        scope: &Scope,
+        ts_unix_ms: u64,
+        events: Vec<(EventType, Payload, Option<Change>)>,
+        at: At,
+    ) -> Result<Vec<Pending>, Error> {
+        self.append_group(scope, ts_unix_ms, events, (at, Haste::Soon))
+    }
+
+    fn append_group(
+        &self,
+        scope: &Scope,
+        ts_unix_ms: u64,
+        events: Vec<(EventType, Payload, Option<Change>)>,
+        (at, haste): (At, Haste),
+    ) -> Result<Vec<Pending>, Error> {
         self.observe(Step::Admitted);
         let lane = self.lane(scope)?;
         // Encrypting takes time, so it happens outside the lock.
@@ -177,7 +199,7 @@ impl Store {
             last.flight = Some(lane.depart());
         }
         self.observe(Step::Sealed);
-        if let Err(error) = self.send(Command::Append(jobs)) {
+        if let Err(error) = self.send(Command::Append(jobs, haste)) {
             lane.mark_stale();
             return Err(error);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign_approval::UnixMs;
 use countersign_canon::Hash;
@@ -46,11 +46,20 @@ impl Recorded {
 /// What the writer is asked to do.
 pub(crate) enum Command {
     /// Events that go into one transaction.
-    Append(Vec<Job>),
+    Append(Vec<Job>, Haste),
     /// Something rare that needs the writing connection for itself.
     Exclusive(Box<dyn FnOnce(&mut Connection) + Send>),
     /// A short transaction that changes no session.
     Between(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+/// Whether somebody waits for events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// They are committed at once.
+    Now,
+    /// They may share the commit of what comes next, if that comes soon.
+    Soon,
 }
 
 /// One event on its way.
@@ -79,10 +88,11 @@ pub(crate) struct Writer {
     latest: UnixMs,
 }
 
-/// Heads of recently written sessions, right as long as no other process has written.
+/// Heads of recently written sessions and of the audit, right as long as no other process has written.
 #[derive(Default)]
 struct Heads {
     known: HashMap<i64, Head>,
+    audit: Option<countersign_approval::audit::Head>,
     data_version: i64,
 }
 
@@ -113,14 +123,14 @@ impl Writer {
         let mut next = self.wait();
         while let Some(command) = next.take() {
             match command {
-                Command::Append(first) => {
-                    let (batch, left) = self.drain(first);
+                Command::Append(first, haste) => {
+                    let (batch, left) = self.drain(first, haste);
                     self.commit(batch);
                     next = left;
                 }
                 Command::Exclusive(work) => {
                     work(&mut self.db);
-                    self.heads.known.clear();
+                    self.heads.forget();
                     self.unclean = true;
                 }
                 Command::Between(work) => work(&mut self.db),
@@ -142,17 +152,27 @@ impl Writer {
         self.commands.recv().ok()
     }
 
-    /// Everything that waits, up to a limit; no event waits for others to come.
-    fn drain(&self, mut batch: Vec<Job>) -> (Vec<Job>, Option<Command>) {
+    /// Everything that waits, up to a limit. Only events that nobody waits for wait for others to come.
+    fn drain(&self, mut batch: Vec<Job>, mut haste: Haste) -> (Vec<Job>, Option<Command>) {
         let mut bytes: usize = batch.iter().map(Job::len).sum();
+        let begun = Instant::now();
         while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
-            match self.commands.try_recv() {
-                Ok(Command::Append(jobs)) => {
+            let next = match haste {
+                Haste::Now => self.commands.try_recv().ok(),
+                Haste::Soon => {
+                    let left = LINGER.saturating_sub(begun.elapsed());
+                    self.commands.recv_timeout(left).ok()
+                }
+            };
+            match next {
+                Some(Command::Append(jobs, theirs)) => {
+                    if theirs == Haste::Now {
+                        haste = Haste::Now;
+                    }
                     bytes += jobs.iter().map(Job::len).sum::<usize>();
                     batch.extend(jobs);
                 }
-                Ok(other) => return (batch, Some(other)),
-                Err(_) => break,
+                other => return (batch, other),
             }
         }
         (batch, None)
@@ -168,7 +188,7 @@ impl Writer {
             }
             // FAIL-CLOSED: the transaction is gone, so nobody in it is told that it was recorded.
             Err(error) => {
-                self.heads.known.clear();
+                self.heads.forget();
                 let error = Arc::new(error);
                 for job in batch {
                     job.answer(Err(Error::Shared(Arc::clone(&error))));
@@ -192,7 +212,9 @@ impl Writer {
             return;
         };
         self.latest = latest;
-        let Err(error) = self.audit.catch_up(added, latest, &self.db) else {
+        let caught_up = self.audit.catch_up(added, latest, &self.db);
+        self.heads.audit = caught_up.as_ref().ok().copied();
+        let Err(error) = caught_up else {
             return;
         };
         let error = Arc::new(error);
@@ -209,7 +231,7 @@ impl Writer {
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.heads.forget_if_others_wrote(&transaction)?;
         let mut rows = HashMap::new();
-        let mut added = Added::default();
+        let mut added = Added::after(self.heads.audit);
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut insert = transaction.prepare_cached(INSERT)?;
         for job in batch {
@@ -267,10 +289,15 @@ impl Heads {
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get::<_, i64>(0))?;
         if version != self.data_version || self.known.len() > MAX_KNOWN_HEADS {
-            self.known.clear();
+            self.forget();
             self.data_version = version;
         }
         Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.known.clear();
+        self.audit = None;
     }
 
     /// The head of a session; `None` if its content was erased.
@@ -416,6 +443,8 @@ pub(crate) fn observe(observer: Option<&Observer>, step: Step) {
 }
 
 const INSERT: &str = "INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)";
+/// How long events that nobody waits for may wait for others.
+const LINGER: Duration = Duration::from_millis(2);
 const MAX_BATCH_EVENTS: usize = 1024;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_KNOWN_HEADS: usize = 1 << 16;

@@ -1,6 +1,7 @@
 //! `countersign mcp -- COMMAND`
 
 use std::ffi::OsString;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -89,7 +90,13 @@ impl Wrap {
             session: Session::new(settings, Shelf::new(book, others)),
             host: Box::new(Wrapper::new(books, observed)),
         };
-        let ending = door.run(std::io::stdin(), std::io::stdout());
+        let ending = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(|input| {
+                let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+                door.run(input, output)
+            });
         // Everything is told before this process ends as the server did.
         drop(follower);
         let ending = ending.map_err(|error| {

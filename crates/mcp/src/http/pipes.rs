@@ -36,7 +36,12 @@ pub(super) fn start(
     };
     let (sender, lines) = mpsc::channel(LINES);
     let pipes = Pipes {
-        writer: Some(Writer::start("to-server", stdin, Gauge::default())?),
+        writer: Some(Writer::start(
+            "to-server",
+            stdin.into(),
+            Gauge::default(),
+            || {},
+        )?),
         running: Some((server, guard)),
     };
     let reader = thread::Builder::new().name("from-server".to_owned());

@@ -1,36 +1,30 @@
 //! How much is on its way.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes on their way in one direction. Readers wait while there are too many.
+/// Bytes on their way in one direction. Nobody reads more for it while there are too many.
 #[derive(Clone, Default)]
-pub(crate) struct Gauge(Arc<(Mutex<usize>, Condvar)>);
+pub(crate) struct Gauge(Arc<AtomicUsize>);
 
 impl Gauge {
     pub(crate) fn add(&self, bytes: usize) {
-        let (level, _) = &*self.0;
-        *level.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+        self.0.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    pub(crate) fn sub(&self, bytes: usize) {
-        let (level, changed) = &*self.0;
-        let mut level = level.lock().unwrap_or_else(PoisonError::into_inner);
-        *level = level.saturating_sub(bytes);
-        changed.notify_all();
+    /// Tells whether there is room again.
+    pub(crate) fn sub(&self, bytes: usize) -> bool {
+        let before = self.0.fetch_sub(bytes, Ordering::AcqRel);
+        before > HIGH && before - bytes <= HIGH
     }
 
+    /// One frame may go beyond the mark, whatever its size.
     pub(crate) fn is_full(&self) -> bool {
-        let (level, _) = &*self.0;
-        *level.lock().unwrap_or_else(PoisonError::into_inner) > HIGH
+        self.0.load(Ordering::Acquire) > HIGH
     }
 
-    /// Returns once there is room. One frame may go beyond the mark, whatever its size.
-    pub(crate) fn wait_for_room(&self) {
-        let (level, changed) = &*self.0;
-        let mut level = level.lock().unwrap_or_else(PoisonError::into_inner);
-        while *level > HIGH {
-            level = changed.wait(level).unwrap_or_else(PoisonError::into_inner);
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
     }
 }
 

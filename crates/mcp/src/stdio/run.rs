@@ -1,12 +1,14 @@
 //! The loop that owns a session.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -17,7 +19,8 @@ use crate::{Done, Effect, Gate, Job, Line, Session};
 use super::child::{Ending, Server, wait_for_end};
 use super::gauge::Gauge;
 use super::guard::Guard;
-use super::pump::read_lines;
+use super::mailbox::{Mailbox, Post};
+use super::source::Source;
 use super::writer::Writer;
 
 /// A connection between a client on one pair of pipes and a server that is started for it.
@@ -44,14 +47,17 @@ pub trait Host {
     fn listed(&mut self, shelf: &Shelf);
 }
 
+/// What other threads tell.
 enum Event {
-    FromClient(Line),
-    ClientClosed,
-    FromServer(Line),
-    ServerClosed,
     Exited,
     Signal(i32),
-    Done(Done),
+    Done(Box<Done>),
+}
+
+/// Which streams have something.
+struct Ready {
+    client: bool,
+    server: bool,
 }
 
 /// What the loop holds.
@@ -59,16 +65,15 @@ struct Loop {
     session: Session,
     host: Box<dyn Host>,
     server: Server,
+    from_client: Source,
+    from_server: Source,
     to_client: Writer,
     to_server: Writer,
-    client_inbox: Gauge,
-    server_inbox: Gauge,
     client_outbox: Gauge,
+    server_outbox: Gauge,
     jobs: Sender<Box<Job>>,
     /// Jobs that are not done.
     open_jobs: usize,
-    client_closed: bool,
-    server_closed: bool,
     exited: bool,
     /// What to send next to a server that does not end, and when.
     next_push: Option<(Instant, Signal)>,
@@ -76,11 +81,7 @@ struct Loop {
 
 impl Door {
     /// Starts the server and carries frames until one side is gone. Gives how the server ended.
-    pub fn run(
-        mut self,
-        client_in: impl Read + Send + 'static,
-        client_out: impl Write + Send + 'static,
-    ) -> io::Result<Ending> {
+    pub fn run(mut self, client_in: OwnedFd, client_out: OwnedFd) -> io::Result<Ending> {
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
         let (server, pipes) = Server::start(&mut self.command)?;
         let group = server.group();
@@ -95,36 +96,19 @@ impl Door {
             },
             None => None,
         };
-        let (events, inbox) = channel();
-        let [client_inbox, server_inbox, client_outbox, server_outbox] =
-            [(); 4].map(|()| Gauge::default());
-        let to_client = Writer::start("to-client", client_out, client_outbox.clone())?;
-        let to_server = Writer::start("to-server", pipes.stdin, server_outbox.clone())?;
-        let max = self.max_frame_bytes;
-        spawn("from-client", {
-            let (events, inbox) = (events.clone(), client_inbox.clone());
-            move || {
-                read_lines(client_in, max, &inbox, &server_outbox, |line| {
-                    send(&events, Event::FromClient(line));
-                });
-                send(&events, Event::ClientClosed);
-            }
-        })?;
-        spawn("from-server", {
-            let (events, inbox) = (events.clone(), server_inbox.clone());
-            let client_outbox = client_outbox.clone();
-            move || {
-                read_lines(pipes.stdout, max, &inbox, &client_outbox, |line| {
-                    send(&events, Event::FromServer(line));
-                });
-                send(&events, Event::ServerClosed);
-            }
-        })?;
+        let (inbox, events) = Mailbox::new()?;
+        let [client_outbox, server_outbox] = [(); 2].map(|()| Gauge::default());
+        let writer = |name, stream, outbox: &Gauge| {
+            let bell = events.bell();
+            Writer::start(name, stream, outbox.clone(), move || bell.ring())
+        };
+        let to_client = writer("to-client", client_out, &client_outbox)?;
+        let to_server = writer("to-server", pipes.stdin.into(), &server_outbox)?;
         spawn("server-end", {
             let events = events.clone();
             move || {
                 wait_for_end(group);
-                send(&events, Event::Exited);
+                events.send(Event::Exited);
             }
         })?;
         forward_signals(signals, events.clone())?;
@@ -134,15 +118,14 @@ impl Door {
             session: self.session,
             host: self.host,
             server,
+            from_client: Source::new(client_in, self.max_frame_bytes),
+            from_server: Source::new(pipes.stdout.into(), self.max_frame_bytes),
             to_client,
             to_server,
-            client_inbox,
-            server_inbox,
             client_outbox,
+            server_outbox,
             jobs,
             open_jobs: 0,
-            client_closed: false,
-            server_closed: false,
             exited: false,
             next_push: None,
         };
@@ -155,16 +138,17 @@ impl Door {
 }
 
 impl Loop {
-    fn run(mut self, inbox: &Receiver<Event>, gate: &Gate) -> io::Result<Ending> {
-        while !(self.exited && self.server_closed && self.open_jobs == 0) {
-            let event = match self.next_time() {
-                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(time) => inbox.recv_timeout(time.saturating_duration_since(Instant::now())),
-            };
-            match event {
-                Ok(event) => self.handle(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+    fn run(mut self, inbox: &Mailbox<Event>, gate: &Gate) -> io::Result<Ending> {
+        while !(self.exited && self.from_server.is_closed() && self.open_jobs == 0) {
+            let ready = self.wait(inbox)?;
+            for event in inbox.take() {
+                self.handle(event);
+            }
+            if ready.client {
+                self.read_client();
+            }
+            if ready.server {
+                self.read_server();
             }
             let now = Instant::now();
             self.on_time(now);
@@ -173,41 +157,75 @@ impl Loop {
         self.finish(inbox, gate)
     }
 
+    /// Waits for news, for a stream that somebody has room for, or for a time. What cannot be taken is
+    /// left where it is.
+    fn wait(&self, inbox: &Mailbox<Event>) -> io::Result<Ready> {
+        let client = self.from_client.stream();
+        let client = client.filter(|_| !self.server_outbox.is_full());
+        let server = self.from_server.stream();
+        let server = server.filter(|_| !self.client_outbox.is_full());
+        let both = client.into_iter().chain(server);
+        let mut streams: Vec<_> = std::iter::once(inbox.stream())
+            .chain(both)
+            .map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN))
+            .collect();
+        let left = self.next_time();
+        let left = left.map(|time| time.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut streams, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = streams.iter().skip(1).map(|it| !it.revents().is_empty());
+        Ok(Ready {
+            client: client.is_some() && ready.next() == Some(true),
+            server: server.is_some() && ready.next() == Some(true),
+        })
+    }
+
+    fn read_client(&mut self) {
+        let now = Instant::now();
+        for line in self.from_client.read() {
+            let effects = match line {
+                Line::Whole(bytes) => self.session.from_client(bytes, now),
+                Line::TooLong { beginning } => self.session.too_long_from_client(&beginning),
+            };
+            self.apply(effects);
+        }
+        if self.from_client.is_closed() {
+            let effects = self.session.client_closed();
+            self.apply(effects);
+        }
+    }
+
+    fn read_server(&mut self) {
+        for line in self.from_server.read() {
+            self.take_from_server(line);
+        }
+        let now = Instant::now();
+        if self.from_server.is_closed() {
+            self.server_is_closed(now);
+        } else if self.exited {
+            self.push_after(AFTER_EXIT, Signal::KILL, now);
+        }
+    }
+
+    fn take_from_server(&mut self, line: Line) {
+        let effects = match line {
+            Line::Whole(bytes) => self.session.from_server(bytes),
+            Line::TooLong { beginning } => self.session.too_long_from_server(&beginning),
+        };
+        self.apply(effects);
+    }
+
     fn handle(&mut self, event: Event) {
         let now = Instant::now();
         match event {
-            Event::FromClient(line) => {
-                let length = line.len();
-                let effects = match line {
-                    Line::Whole(bytes) => self.session.from_client(bytes, now),
-                    Line::TooLong { beginning } => self.session.too_long_from_client(&beginning),
-                };
-                self.apply(effects);
-                self.client_inbox.sub(length);
-            }
-            Event::FromServer(line) => {
-                let length = line.len();
-                let effects = match line {
-                    Line::Whole(bytes) => self.session.from_server(bytes),
-                    Line::TooLong { beginning } => self.session.too_long_from_server(&beginning),
-                };
-                self.apply(effects);
-                self.server_inbox.sub(length);
-                if self.exited {
-                    self.push_after(AFTER_EXIT, Signal::KILL, now);
-                }
-            }
             Event::Done(done) => {
                 self.open_jobs -= 1;
-                let effects = self.session.done(done, now);
+                let effects = self.session.done(*done, now);
                 self.apply(effects);
             }
-            Event::ClientClosed => {
-                self.client_closed = true;
-                let effects = self.session.client_closed();
-                self.apply(effects);
-            }
-            Event::ServerClosed => self.server_is_closed(now),
             Event::Exited => {
                 self.exited = true;
                 // What the server started may still hold its pipe.
@@ -225,20 +243,29 @@ impl Loop {
     /// What the client sent last is decided before the server hears that nothing follows.
     fn close_when_all_is_sent(&mut self, now: Instant) {
         let all_sent = self.open_jobs == 0 && !self.session.has_unsent();
-        if self.client_closed && all_sent && !self.to_server.is_closed() {
+        if self.from_client.is_closed() && all_sent && !self.to_server.is_closed() {
             self.to_server.close();
             self.push_after(GRACE, Signal::TERM, now);
         }
     }
 
+    /// The server has said everything.
     fn server_is_closed(&mut self, now: Instant) {
-        if !self.server_closed {
-            self.server_closed = true;
-            let effects = self.session.server_closed();
-            self.apply(effects);
-            self.to_server.close();
-            self.push_after(AFTER_EXIT, Signal::TERM, now);
+        let effects = self.session.server_closed();
+        self.apply(effects);
+        self.to_server.close();
+        self.push_after(AFTER_EXIT, Signal::TERM, now);
+    }
+
+    /// Nobody waits for more of the server.
+    fn close_server(&mut self, now: Instant) {
+        if self.from_server.is_closed() {
+            return;
         }
+        if let Some(line) = self.from_server.close() {
+            self.take_from_server(line);
+        }
+        self.server_is_closed(now);
     }
 
     fn push_after(&mut self, time: Duration, signal: Signal, now: Instant) {
@@ -258,7 +285,7 @@ impl Loop {
                 self.push_after(AFTER_EXIT, Signal::KILL, now);
             } else if self.exited {
                 // Nothing of the group is left that could hold the pipe; others do not count.
-                self.server_is_closed(now);
+                self.close_server(now);
                 self.next_push = None;
             } else {
                 self.push_after(GRACE, Signal::KILL, now);
@@ -287,17 +314,17 @@ impl Loop {
     }
 
     /// Settles what is open, records the end, and says how the server ended.
-    fn finish(mut self, inbox: &Receiver<Event>, gate: &Gate) -> io::Result<Ending> {
+    fn finish(mut self, inbox: &Mailbox<Event>, gate: &Gate) -> io::Result<Ending> {
         let effects = self.session.end();
         self.apply(effects);
         while self.open_jobs > 0 {
-            match inbox.recv() {
-                Ok(Event::Done(done)) => self.handle(Event::Done(done)),
-                Ok(_) => {}
-                Err(_) => break,
+            match inbox.wait() {
+                Some(Event::Done(done)) => self.handle(Event::Done(done)),
+                Some(_) => {}
+                None => break,
             }
         }
-        let reason = match self.client_closed {
+        let reason = match self.from_client.is_closed() {
             true => "client_closed",
             false => "server_closed",
         };
@@ -312,7 +339,7 @@ impl Loop {
 }
 
 /// A few threads that wait for the disk in the place of the loop.
-fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<Box<Job>>> {
+fn start_workers(gate: &Arc<Gate>, events: &Post<Event>) -> io::Result<Sender<Box<Job>>> {
     let (jobs, queue) = channel::<Box<Job>>();
     let queue = Arc::new(Mutex::new(queue));
     for _ in 0..WORKERS {
@@ -321,7 +348,7 @@ fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<
             loop {
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 match job {
-                    Ok(job) => send(&events, Event::Done(gate.run(*job))),
+                    Ok(job) => events.send(Event::Done(Box::new(gate.run(*job)))),
                     Err(_) => return,
                 }
             }
@@ -330,10 +357,10 @@ fn start_workers(gate: &Arc<Gate>, events: &Sender<Event>) -> io::Result<Sender<
     Ok(jobs)
 }
 
-fn forward_signals(mut signals: Signals, events: Sender<Event>) -> io::Result<()> {
+fn forward_signals(mut signals: Signals, events: Post<Event>) -> io::Result<()> {
     spawn("signals", move || {
         for signal in signals.forever() {
-            send(&events, Event::Signal(signal));
+            events.send(Event::Signal(signal));
         }
     })
 }
@@ -341,11 +368,6 @@ fn forward_signals(mut signals: Signals, events: Sender<Event>) -> io::Result<()
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = thread::Builder::new().name(name.to_owned());
     builder.spawn(work).map(drop)
-}
-
-/// When the loop has ended, nobody needs to hear.
-fn send(events: &Sender<Event>, event: Event) {
-    let _ = events.send(event);
 }
 
 const WORKERS: usize = 8;

@@ -1,52 +1,69 @@
 //! Writing lines to a stream, without anybody waiting for it.
 
-use std::io::{self, BufWriter, Write};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::PIPE_BUF;
 
 use super::gauge::Gauge;
 
-/// A stream that is written by a thread of its own.
+/// A stream that takes lines. What it cannot take at once is written by a thread of its own.
 pub(crate) struct Writer {
-    queue: Option<Sender<Vec<u8>>>,
-    gauge: Gauge,
+    open: Option<Open>,
     thread: Option<JoinHandle<()>>,
 }
 
+struct Open {
+    stream: Arc<File>,
+    queue: Sender<Vec<u8>>,
+    /// What the thread has not written yet.
+    left: Gauge,
+}
+
 impl Writer {
+    /// `has_room` is called when the stream was behind and has caught up.
     pub(crate) fn start(
         name: &str,
-        stream: impl Write + Send + 'static,
-        gauge: Gauge,
+        stream: OwnedFd,
+        left: Gauge,
+        has_room: impl Fn() + Send + 'static,
     ) -> io::Result<Self> {
         let (queue, lines) = channel();
-        let written = gauge.clone();
+        let stream = Arc::new(File::from(stream));
+        let open = Open {
+            stream: Arc::clone(&stream),
+            queue,
+            left: left.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || write(stream, &lines, &written))?;
+            .spawn(move || write(&stream, &lines, &left, &has_room))?;
         Ok(Self {
-            queue: Some(queue),
-            gauge,
+            open: Some(open),
             thread: Some(thread),
         })
     }
 
     /// Puts a line on its way. A stream that is closed takes nothing.
-    pub(crate) fn send(&self, line: Vec<u8>) {
-        if let Some(queue) = &self.queue {
-            self.gauge.add(line.len());
-            // The thread ends only when the queue is closed.
-            let _ = queue.send(line);
+    pub(crate) fn send(&self, mut line: Vec<u8>) {
+        if let Some(open) = &self.open {
+            line.push(b'\n');
+            open.send(line);
         }
     }
 
     /// Closes the stream once everything is written.
     pub(crate) fn close(&mut self) {
-        self.queue = None;
+        self.open = None;
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.queue.is_none()
+        self.open.is_none()
     }
 
     /// Closes the stream and waits until everything is written.
@@ -59,31 +76,47 @@ impl Writer {
     }
 }
 
-fn write(stream: impl Write, lines: &Receiver<Vec<u8>>, gauge: &Gauge) {
-    let mut stream = BufWriter::with_capacity(BUFFER, stream);
-    let mut broken = false;
-    while let Some(line) = next(lines, &mut stream, &mut broken) {
-        if !broken {
-            let written = stream
-                .write_all(&line)
-                .and_then(|()| stream.write_all(b"\n"));
-            // Nobody reads any more: the rest is let go, so that nobody waits for it.
-            broken = written.is_err();
+impl Open {
+    fn send(&self, mut bytes: Vec<u8>) {
+        let written = self.written_at_once(&bytes);
+        if written < bytes.len() {
+            let rest = bytes.split_off(written);
+            self.left.add(rest.len());
+            // The thread ends only when the queue is closed.
+            let _ = self.queue.send(rest);
         }
-        gauge.sub(line.len());
+    }
+
+    /// How much the stream took without making anybody wait. It takes as much as a pipe promises to,
+    /// and only if nothing is before it.
+    fn written_at_once(&self, bytes: &[u8]) -> usize {
+        if bytes.len() > PIPE_BUF || !self.left.is_empty() || !self.is_ready() {
+            return 0;
+        }
+        // What is wrong with the stream, the thread finds out.
+        (&*self.stream).write(bytes).unwrap_or(0)
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut stream = [PollFd::new(&self.stream, PollFlags::OUT)];
+        poll(&mut stream, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 }
 
-/// The next line. What was written before is flushed before anybody waits.
-fn next(lines: &Receiver<Vec<u8>>, stream: &mut impl Write, broken: &mut bool) -> Option<Vec<u8>> {
-    match lines.try_recv() {
-        Ok(line) => return Some(line),
-        Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+fn write(mut stream: &File, lines: &Receiver<Vec<u8>>, left: &Gauge, has_room: &impl Fn()) {
+    let mut broken = false;
+    while let Ok(mut bytes) = lines.recv() {
+        while bytes.len() < BUFFER
+            && let Ok(more) = lines.try_recv()
+        {
+            bytes.extend(more);
+        }
+        // Nobody reads any more: the rest is let go, so that nobody waits for it.
+        broken = broken || stream.write_all(&bytes).is_err();
+        if left.sub(bytes.len()) {
+            has_room();
+        }
     }
-    if !*broken {
-        *broken = stream.flush().is_err();
-    }
-    lines.recv().ok()
 }
 
 const BUFFER: usize = 64 << 10;
