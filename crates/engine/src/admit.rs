@@ -12,7 +12,7 @@ use crate::decide::{Decided, decide, hear};
 use crate::engine::{MAX_ATTEMPTS, began};
 use crate::hot::{Hot, lock};
 use crate::lease::Covered;
-use crate::record::{Batch, durable};
+use crate::record::{Batch, durable, durable_soon};
 use crate::refusal::Fault;
 use crate::{Admission, Engine, Preview, Proposal, Refusal, Start, Unaskable};
 
@@ -22,6 +22,17 @@ enum Way {
     Lease(Covered),
     /// Somebody is asked.
     Ask(Result<Box<Asked>, Unaskable>),
+}
+
+impl Start {
+    fn new(admission: Admission, began: Option<u64>) -> Self {
+        match (admission, began) {
+            (Admission::Permit(permit), Some(began)) => Self::Running(permit.into_running(began)),
+            (Admission::Permit(permit), None) => Self::Permit(permit),
+            (Admission::Hold(hold), _) => Self::Hold(hold),
+            (Admission::Refusal(refusal), _) => Self::Refusal(refusal),
+        }
+    }
 }
 
 impl Engine {
@@ -42,12 +53,8 @@ impl Engine {
     pub fn start(&self, proposal: Proposal<'_>) -> Start {
         // What is looked at before it runs is not begun with its decision.
         let begins = !self.watches(proposal.server.as_deref(), &proposal.tool_name);
-        match self.decided(&proposal, None, begins) {
-            (Admission::Permit(permit), Some(began)) => Start::Running(permit.into_running(began)),
-            (Admission::Permit(permit), None) => Start::Permit(permit),
-            (Admission::Hold(hold), _) => Start::Hold(hold),
-            (Admission::Refusal(refusal), _) => Start::Refusal(refusal),
-        }
+        let (admission, began) = self.decided(&proposal, None, begins);
+        Start::new(admission, began)
     }
 
     /// The decision, and when the action was begun if it was.
@@ -130,11 +137,7 @@ impl Engine {
             }
             Some(Way::Ask(asked)) => push_question(asked, &mut decided, &mut batch)?,
         }
-        let runs = decided.runs_as_proposed().filter(|_| begins);
-        if let Some(digest) = runs {
-            let payload = began(&proposal.call_id, digest, now);
-            batch.push(EventType::ToolCallExecuted, payload, None)?;
-        }
+        let began = push_beginning(proposal, &decided, &mut batch, begins.then_some(now))?;
         let since = self.meter.began();
         let (hot, pending) = batch.send(self.store())?;
         guard.hot = Some(hot);
@@ -146,8 +149,63 @@ impl Engine {
                 let asked = self.ask_instead(proposal, decided, &policies)?;
                 Ok((asked, None))
             }
-            recorded => Ok((decided.answer(proposal, recorded?), runs.map(|_| now))),
+            recorded => Ok((decided.answer(proposal)(recorded?), began)),
         }
+    }
+
+    /// Like [`Engine::start`], without waiting for anybody: the answer comes when the decision is
+    /// durable. Nothing comes at once where somebody has to be waited for first, and nothing then if
+    /// others were faster: nothing was decided, and [`Engine::start`] decides.
+    pub fn start_at_once(
+        &self,
+        proposal: &Proposal<'_>,
+    ) -> Option<impl Future<Output = Option<Start>> + Send + use<>> {
+        let policies = self.policies();
+        let waits = policies.asks_others()
+            || *lock(&self.kept) != Some(policies.digest())
+            || self.watches(proposal.server.as_deref(), &proposal.tool_name);
+        if waits {
+            return None;
+        }
+        let now = self.clock.now_unix_ms().ok()?;
+        let place = self.sessions.place(proposal.scope);
+        let mut guard = place.try_lock().ok()?;
+        let hot = guard.hot.take()?;
+        let since = self.meter.began();
+        let mut decided = match decide(proposal, &hot, now, &policies, Hearing::default()) {
+            Ok(decided) if decided.is_plain() => decided,
+            _ => {
+                guard.hot = Some(hot);
+                return None;
+            }
+        };
+        self.meter.decided(since);
+        // Whatever fails from here on leaves no state behind, and the log is read again.
+        let mut batch = Batch::new(proposal.scope, now, hot);
+        for (event_type, payload) in decided.take_events() {
+            batch.push(event_type, payload, None).ok()?;
+        }
+        let began = push_beginning(proposal, &decided, &mut batch, Some(now)).ok()?;
+        let (meter, since) = (self.meter.clone(), self.meter.began());
+        let (hot, pending) = batch.send(self.store()).ok()?;
+        guard.hot = Some(hot);
+        drop(guard);
+        let answer = decided.answer(proposal);
+        Some(async move {
+            match durable_soon(pending).await {
+                Ok(recorded) => {
+                    meter.appended(since);
+                    Some(Start::new(answer(recorded), began))
+                }
+                Err(fault) => {
+                    lock(&place).hot = None;
+                    match fault {
+                        Fault::Store(error) if error.is_retryable() => None,
+                        fault => Some(Start::Refusal(fault.into())),
+                    }
+                }
+            }
+        })
     }
 
     fn judge(
@@ -183,7 +241,7 @@ impl Engine {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_ask(proposal, &mut decided, policies) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
-                recorded => return Ok(decided.answer(proposal, recorded?)),
+                recorded => return Ok(decided.answer(proposal)(recorded?)),
             }
         }
         Err(Fault::Busy)
@@ -264,6 +322,21 @@ fn push_question(
     batch.push(kind, asked.payload, Some(asked.change))?;
     decided.asked(Ok(Box::new(asked.envelope)));
     Ok(())
+}
+
+/// Where an action is begun with its decision, adds that; gives when it began.
+fn push_beginning(
+    proposal: &Proposal<'_>,
+    decided: &Decided,
+    batch: &mut Batch<'_>,
+    at: Option<u64>,
+) -> Result<Option<u64>, Fault> {
+    let (Some(at), Some(digest)) = (at, decided.runs_as_proposed()) else {
+        return Ok(None);
+    };
+    let payload = began(&proposal.call_id, digest, at);
+    batch.push(EventType::ToolCallExecuted, payload, None)?;
+    Ok(Some(at))
 }
 
 fn is_lease_over(error: &countersign_store::Error) -> bool {

@@ -163,59 +163,76 @@ impl Decided {
         }
     }
 
-    /// INVARIANT: the decision is durable, so a permit may be made.
-    pub(crate) fn answer(self, proposal: &Proposal<'_>, decision: Recorded) -> Admission {
-        let ends_unasked = self.ends_unasked().is_some();
-        let Judgement {
-            verdict,
-            constraints,
-            irreversible,
-            explanation,
-            ..
-        } = self.judgement;
-        let (lease, constraints) = match (verdict.decision(), self.leased) {
-            (Decision::Escalate, Some((lease, constraints))) => (Some(lease), Some(constraints)),
-            _ => (None, constraints),
-        };
-        match (verdict.decision(), constraints) {
-            (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints))
-            | (Decision::Escalate, Some(constraints)) => Admission::Permit(Permit {
-                scope: proposal.scope.clone(),
-                call_id: proposal.call_id.clone(),
-                tool_name: proposal.tool_name.clone(),
-                server: proposal.server.clone(),
-                digest: self.digest,
-                rewritten: self.rewritten,
-                constraints,
-                labels: self.labels,
-                warning: verdict.message().map(str::to_owned),
-                decision,
-                done: self.reviewed.then(|| {
-                    Box::new(Done {
-                        origin: proposal.origin.clone(),
-                        args: self.args.unwrap_or_else(|| proposal.args.clone()),
-                    })
-                }),
-                grounds: lease.map(|lease| Box::new(Grounds::Lease(lease))),
-            }),
-            (Decision::Escalate, _) if ends_unasked && matches!(self.asked, Some(Err(_))) => {
-                let unaskable = self.asked.and_then(Result::err);
-                let unaskable = unaskable.unwrap_or(Unaskable::Nobody);
-                let denied = Verdict::new(Decision::Deny, unaskable.reason());
-                let denied = denied.with_message(unaskable.to_string());
-                Admission::Refusal(Refusal::denied(&denied, explanation, decision))
-            }
-            (Decision::Escalate, _) => Admission::Hold(Hold {
-                call_id: proposal.call_id.clone(),
+    /// Whether what follows from it is in its events: nobody is asked, and nothing is rewritten.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.judgement.verdict.decision() == Decision::Deny || self.runs_as_proposed().is_some()
+    }
+
+    /// What the answer is, once the decision is durable.
+    pub(crate) fn answer(
+        self,
+        proposal: &Proposal<'_>,
+    ) -> impl FnOnce(Recorded) -> Admission + Send + use<> {
+        let done = self.reviewed.then(|| {
+            let args = self.args.as_ref().unwrap_or(&proposal.args);
+            Box::new(Done {
+                origin: proposal.origin.clone(),
+                args: args.clone(),
+            })
+        });
+        let (scope, tool_name) = (proposal.scope.clone(), proposal.tool_name.clone());
+        let server = proposal.server.clone();
+        // INVARIANT: whoever has a decision that is recorded may make a permit.
+        move |decision| {
+            let ends_unasked = self.ends_unasked().is_some();
+            let Judgement {
                 verdict,
+                constraints,
                 irreversible,
                 explanation,
-                decision,
-                approval: self.asked.unwrap_or(Err(Unaskable::Nobody)),
-            }),
-            // FAIL-CLOSED: an allow without constraints cannot come from the rules.
-            (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {
-                Admission::Refusal(Refusal::denied(&verdict, explanation, decision))
+                ..
+            } = self.judgement;
+            let (lease, constraints) = match (verdict.decision(), self.leased) {
+                (Decision::Escalate, Some((lease, constraints))) => {
+                    (Some(lease), Some(constraints))
+                }
+                _ => (None, constraints),
+            };
+            match (verdict.decision(), constraints) {
+                (Decision::Allow | Decision::Warn | Decision::Transform, Some(constraints))
+                | (Decision::Escalate, Some(constraints)) => Admission::Permit(Permit {
+                    scope,
+                    call_id: self.call_id,
+                    tool_name,
+                    server,
+                    digest: self.digest,
+                    rewritten: self.rewritten,
+                    constraints,
+                    labels: self.labels,
+                    warning: verdict.message().map(str::to_owned),
+                    decision,
+                    done,
+                    grounds: lease.map(|lease| Box::new(Grounds::Lease(lease))),
+                }),
+                (Decision::Escalate, _) if ends_unasked && matches!(self.asked, Some(Err(_))) => {
+                    let unaskable = self.asked.and_then(Result::err);
+                    let unaskable = unaskable.unwrap_or(Unaskable::Nobody);
+                    let denied = Verdict::new(Decision::Deny, unaskable.reason());
+                    let denied = denied.with_message(unaskable.to_string());
+                    Admission::Refusal(Refusal::denied(&denied, explanation, decision))
+                }
+                (Decision::Escalate, _) => Admission::Hold(Hold {
+                    call_id: self.call_id,
+                    verdict,
+                    irreversible,
+                    explanation,
+                    decision,
+                    approval: self.asked.unwrap_or(Err(Unaskable::Nobody)),
+                }),
+                // FAIL-CLOSED: an allow without constraints cannot come from the rules.
+                (Decision::Deny | Decision::Allow | Decision::Warn | Decision::Transform, _) => {
+                    Admission::Refusal(Refusal::denied(&verdict, explanation, decision))
+                }
             }
         }
     }

@@ -51,6 +51,12 @@ impl Sessions {
 }
 
 impl Place {
+    /// Whether the session is known to take events.
+    pub(crate) fn is_open(&self) -> bool {
+        let hot = self.hot.as_ref();
+        hot.is_some_and(|hot| !hot.snapshot.is_closed())
+    }
+
     /// Whether an outcome is not known to be durable.
     pub(crate) fn owes(&mut self) -> bool {
         self.owed.retain_mut(|owed| !owed.is_paid());

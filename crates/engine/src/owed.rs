@@ -55,16 +55,9 @@ impl Engine {
         let running = running.watched();
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let scope = running.permit.scope.clone();
-        let (event_type, payload) = running.into_event(outcome, now);
         let place = self.sessions.place(&scope);
         let mut guard = lock(&place);
-        guard.owed.retain_mut(|owed| !owed.is_paid());
-        guard.owed.push(Owed {
-            event_type,
-            payload,
-            pending: None,
-        });
-        if self.send_newest(&mut guard, &scope, now).is_some() {
+        if self.owe(&mut guard, running, outcome, now).is_some() {
             return Ok(Settled::as_it_came(None));
         }
         for _ in 0..MAX_ATTEMPTS {
@@ -77,6 +70,30 @@ impl Engine {
             }
         }
         Err(Fault::Busy.into())
+    }
+
+    /// Like [`Engine::settle_soon`], without waiting for anybody; gives back what somebody has to be
+    /// waited for first.
+    pub fn settle_at_once(
+        &self,
+        running: Running,
+        outcome: Outcome,
+    ) -> Result<Settled, (Running, Outcome)> {
+        let waits = running.is_approved()
+            || running.watched.is_some()
+            || self.reviewers(&running, &outcome).is_some();
+        let Ok(now) = self.clock.now_unix_ms() else {
+            return Err((running, outcome));
+        };
+        let place = self.sessions.place(&running.permit.scope);
+        match place.try_lock() {
+            Ok(mut guard) if !waits && guard.is_open() => {
+                // If it cannot be sent, it is owed: the session decides nothing before it is recorded.
+                let _sent = self.owe(&mut guard, running, outcome, now);
+                Ok(Settled::as_it_came(None))
+            }
+            _ => Err((running, outcome)),
+        }
     }
 
     /// Waits until every outcome that was told is durable; what was lost on its way is recorded
@@ -92,7 +109,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts the newest outcome on its way, if the state of the session is at hand.
+    /// Notes an outcome, and puts it on its way if the state of the session is at hand.
+    fn owe(&self, place: &mut Place, running: Running, outcome: Outcome, now: u64) -> Option<()> {
+        let scope = running.permit.scope.clone();
+        let (event_type, payload) = running.into_event(outcome, now);
+        place.owed.retain_mut(|owed| !owed.is_paid());
+        place.owed.push(Owed {
+            event_type,
+            payload,
+            pending: None,
+        });
+        self.send_newest(place, &scope, now)
+    }
+
     fn send_newest(&self, place: &mut Place, scope: &Scope, now: u64) -> Option<()> {
         let mut batch = Batch::new(scope, now, place.hot.take()?);
         let owed = place.owed.last_mut()?;

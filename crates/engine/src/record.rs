@@ -82,5 +82,18 @@ pub(crate) fn durable(pending: Vec<Pending>) -> Result<Recorded, Fault> {
     for pending in pending {
         last = Some(pending.wait()?);
     }
-    last.ok_or_else(|| Fault::History("nothing was recorded".to_owned()))
+    last.ok_or_else(nothing)
+}
+
+/// The same for a caller that cannot wait.
+pub(crate) async fn durable_soon(pending: Vec<Pending>) -> Result<Recorded, Fault> {
+    let mut last = None;
+    for pending in pending {
+        last = Some(pending.await?);
+    }
+    last.ok_or_else(nothing)
+}
+
+fn nothing() -> Fault {
+    Fault::History("nothing was recorded".to_owned())
 }

@@ -5,9 +5,11 @@
 
 mod hold;
 mod points;
+mod quick;
 mod read;
 
 pub(crate) use points::unsupported;
+pub(crate) use quick::{Lost, Quick, Soon};
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -289,9 +291,15 @@ impl Gate {
         if let Some(approval) = self.approved(&call) {
             return self.redeem(call, approval);
         }
+        let start = self.propose(&call, |proposal| self.engine.start(proposal));
+        self.started(call, start)
+    }
+
+    /// Tells the engine of a call, as its client asks for it.
+    fn propose<T>(&self, call: &Call, to: impl FnOnce(Proposal<'_>) -> T) -> T {
         let encode = |args: &Json| rewritten(&call.frame, args).unwrap_or_default();
-        let origin = self.origin(&call);
-        let start = self.engine.start(Proposal {
+        let origin = self.origin(call);
+        to(Proposal {
             scope: &self.scope,
             call_id: call.id.as_str().to_owned(),
             tool_name: call.tool.clone(),
@@ -303,7 +311,10 @@ impl Gate {
             sanitizer_key: None,
             bytes: call.frame.bytes(),
             encode: &encode,
-        });
+        })
+    }
+
+    fn started(&self, call: Call, start: Start) -> Done {
         match start {
             Start::Running(running) => forward(call.id, call.frame.into_bytes(), running),
             Start::Permit(permit) => self.begin(call, permit),

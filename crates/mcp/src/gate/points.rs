@@ -88,7 +88,7 @@ impl Gate {
         is_whole: bool,
         then: Delivery,
     ) -> Done {
-        let unseen = !is_whole && self.attends(Point::PostToolCall);
+        let unseen = self.is_unseen(is_whole);
         let outcome = match unseen {
             false => outcome,
             // FAIL-CLOSED: what nobody could look at is not delivered.
@@ -97,10 +97,19 @@ impl Gate {
                 message: "the result is too large, or has numbers that are not exact".to_owned(),
             },
         };
-        let settled = match self.engine.settle_soon(running, outcome) {
-            Ok(settled) => settled,
-            Err(refusal) => return deliver(Err(refusal), then),
-        };
+        match self.engine.settle_soon(running, outcome) {
+            Ok(settled) => self.settled(settled, unseen, then),
+            Err(refusal) => deliver(Err(refusal), then),
+        }
+    }
+
+    /// Whether somebody wants to see a result that is not all there.
+    pub(super) fn is_unseen(&self, is_whole: bool) -> bool {
+        !is_whole && self.attends(Point::PostToolCall)
+    }
+
+    /// What is delivered of an outcome that is recorded, or on its way.
+    pub(super) fn settled(&self, settled: engine::Settled, unseen: bool, then: Delivery) -> Done {
         if unseen {
             let withheld = withheld("runtime_error:resource_limit_exceeded");
             return Done::Instead(then, Instead::Nothing(withheld));

@@ -9,11 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::route::Route;
 
-use crate::frame::Kind;
 use crate::frame::{Frame, Id};
-use crate::gate::{Delivery, Waits};
+use crate::gate::{Lost, Quick, Waits};
 use crate::outbound::Outbound;
-use crate::reply::Refused;
 use crate::stdio::Host;
 use crate::{Done, Effect, Gate, Job, Session};
 
@@ -196,18 +194,18 @@ impl Link {
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
-        let (id, waits) = (decided(&job), waits(&job));
-        let gate = Arc::clone(&self.gate);
+        let job = match self.gate.run_at_once(job) {
+            Quick::Done(done) => return done,
+            Quick::Soon(soon) => match soon.await {
+                Ok(done) => return done,
+                Err(job) => job,
+            },
+            Quick::Not(job) => job,
+        };
+        let (lost, gate) = (Lost::of(&job), Arc::clone(&self.gate));
         let done = self.threads.run(move || gate.run(*job)).await;
-        done.unwrap_or_else(|Failed| {
-            // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
-            let text = "refused: an internal error; tell the operator, do not retry";
-            let refused = Refused::denied("runtime_error:internal", text);
-            match id {
-                Some(id) => Done::Refused(id, refused),
-                None => Done::Unrecorded(waits, refused),
-            }
-        })
+        // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
+        done.unwrap_or_else(|Failed| lost.done())
     }
 
     /// The name that we give the session.
@@ -269,7 +267,7 @@ impl Link {
             None => job,
         };
         drop(waiting);
-        if decided(&job).is_some() {
+        if job.call().is_some() {
             // Nobody is left who would carry the call.
             drop(self.session().done(Done::Dropped(owner), Instant::now()));
             return None;
@@ -345,7 +343,7 @@ impl Drop for Mailbox {
         self.jobs.close();
         while let Ok(letter) = self.jobs.try_recv() {
             let Letter::Job(job) = letter else { continue };
-            if let Some(id) = decided(&job) {
+            if let Some(id) = job.call().cloned() {
                 drop(self.link.session().done(Done::Dropped(id), Instant::now()));
             } else {
                 let link = Arc::clone(&self.link);
@@ -380,37 +378,10 @@ impl Threads {
 
 /// Whose request a job is about.
 fn owner(job: &Job) -> Option<Id> {
-    decided(job).or(match waits(job) {
+    job.call().cloned().or(match job.waits() {
         Waits::Client(id) => Some(id),
         Waits::Server(_) | Waits::Nobody => None,
     })
-}
-
-/// The call that a job decides.
-fn decided(job: &Job) -> Option<Id> {
-    match job {
-        Job::Decide(call) | Job::Look(call, _) => Some(call.id.clone()),
-        Job::Read(read) => Some(read.id.clone()),
-        Job::Settle { .. }
-        | Job::Record { .. }
-        | Job::Pass { .. }
-        | Job::Open { .. }
-        | Job::Withdraw(_) => None,
-    }
-}
-
-fn waits(job: &Job) -> Waits {
-    match job {
-        Job::Decide(_) | Job::Look(..) | Job::Read(_) | Job::Withdraw(_) => Waits::Nobody,
-        Job::Open { frame, .. } => match frame.kind() {
-            Kind::Request { id, .. } => Waits::Client(id.clone()),
-            _ => Waits::Nobody,
-        },
-        Job::Settle { then, .. } | Job::Record { then, .. } | Job::Pass { then, .. } => {
-            let Delivery { waits, .. } = then;
-            waits.clone()
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

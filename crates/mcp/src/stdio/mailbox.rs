@@ -6,6 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Wake;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// Where news comes to.
 pub(super) struct Mailbox<T> {
@@ -48,6 +52,11 @@ impl<T> Mailbox<T> {
         self.rings.as_fd()
     }
 
+    /// Waits until there may be news.
+    pub(super) fn wait(&self) -> io::Result<()> {
+        wait_for(&mut [PollFd::new(&self.rings, PollFlags::IN)], None)
+    }
+
     /// Whatever has come, without waiting.
     pub(super) fn take(&self) -> impl Iterator<Item = T> {
         // Whoever rings after this is heard the next time.
@@ -55,10 +64,13 @@ impl<T> Mailbox<T> {
         self.bell.has_rung.swap(false, Ordering::AcqRel);
         self.news.try_iter()
     }
+}
 
-    /// Waits for the next; none comes when nobody can send any.
-    pub(super) fn wait(&self) -> Option<T> {
-        self.news.recv().ok()
+/// Waits until one of these streams has something, or for so long.
+pub(super) fn wait_for(streams: &mut [PollFd<'_>], time: Option<&Timespec>) -> io::Result<()> {
+    match poll(streams, time) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -80,6 +92,16 @@ impl<T> Clone for Post<T> {
             news: self.news.clone(),
             bell: Arc::clone(&self.bell),
         }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
     }
 }
 

@@ -5,21 +5,23 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::gate::{Quick, Soon};
 use crate::tools::{Book, Shelf};
 use crate::{Done, Effect, Gate, Job, Line, Session};
 
 use super::child::{Ending, Server, wait_for_end};
 use super::gauge::Gauge;
 use super::guard::Guard;
-use super::mailbox::{Mailbox, Post};
+use super::mailbox::{Mailbox, Post, wait_for};
 use super::source::Source;
 use super::writer::Writer;
 
@@ -71,7 +73,12 @@ struct Loop {
     to_server: Writer,
     client_outbox: Gauge,
     server_outbox: Gauge,
+    gate: Arc<Gate>,
     jobs: Sender<Box<Job>>,
+    /// Jobs that wait for the disk alone.
+    soon: Vec<Soon>,
+    /// Is woken when one of them is done.
+    waker: Waker,
     /// Jobs that are not done.
     open_jobs: usize,
     exited: bool,
@@ -124,12 +131,15 @@ impl Door {
             to_server,
             client_outbox,
             server_outbox,
+            gate,
             jobs,
+            soon: Vec::new(),
+            waker: events.bell().into(),
             open_jobs: 0,
             exited: false,
             next_push: None,
         };
-        let ending = running.run(&inbox, &gate);
+        let ending = running.run(&inbox);
         if let Some(guard) = guard {
             guard.dismiss();
         }
@@ -138,12 +148,10 @@ impl Door {
 }
 
 impl Loop {
-    fn run(mut self, inbox: &Mailbox<Event>, gate: &Gate) -> io::Result<Ending> {
+    fn run(mut self, inbox: &Mailbox<Event>) -> io::Result<Ending> {
         while !(self.exited && self.from_server.is_closed() && self.open_jobs == 0) {
             let ready = self.wait(inbox)?;
-            for event in inbox.take() {
-                self.handle(event);
-            }
+            self.hear(inbox);
             if ready.client {
                 self.read_client();
             }
@@ -154,7 +162,52 @@ impl Loop {
             self.on_time(now);
             self.close_when_all_is_sent(now);
         }
-        self.finish(inbox, gate)
+        self.finish(inbox)
+    }
+
+    /// Takes what other threads tell, and what the disk has answered.
+    fn hear(&mut self, inbox: &Mailbox<Event>) {
+        for event in inbox.take() {
+            self.handle(event);
+        }
+        for soon in std::mem::take(&mut self.soon) {
+            self.poll(soon);
+        }
+    }
+
+    fn poll(&mut self, mut soon: Soon) {
+        match soon.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Pending => self.soon.push(soon),
+            Poll::Ready(Ok(done)) => {
+                self.open_jobs -= 1;
+                self.done(done);
+            }
+            Poll::Ready(Err(job)) => {
+                self.open_jobs -= 1;
+                self.hand_over(job);
+            }
+        }
+    }
+
+    fn done(&mut self, done: Done) {
+        let effects = self.session.done(done, Instant::now());
+        self.apply(effects);
+    }
+
+    /// Does a job, or has it done by whoever can wait.
+    fn do_job(&mut self, job: Box<Job>) {
+        match self.gate.run_at_once(job) {
+            Quick::Done(done) => self.done(done),
+            Quick::Soon(soon) => {
+                self.open_jobs += 1;
+                self.poll(soon);
+            }
+            Quick::Not(job) => self.hand_over(job),
+        }
+    }
+
+    fn hand_over(&mut self, job: Box<Job>) {
+        self.open_jobs += usize::from(self.jobs.send(job).is_ok());
     }
 
     /// Waits for news, for a stream that somebody has room for, or for a time. What cannot be taken is
@@ -172,10 +225,7 @@ impl Loop {
         let left = self.next_time();
         let left = left.map(|time| time.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut streams, left.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        wait_for(&mut streams, left.as_ref())?;
         let mut ready = streams.iter().skip(1).map(|it| !it.revents().is_empty());
         Ok(Ready {
             client: client.is_some() && ready.next() == Some(true),
@@ -223,8 +273,7 @@ impl Loop {
         match event {
             Event::Done(done) => {
                 self.open_jobs -= 1;
-                let effects = self.session.done(*done, now);
-                self.apply(effects);
+                self.done(*done);
             }
             Event::Exited => {
                 self.exited = true;
@@ -302,9 +351,7 @@ impl Loop {
             match effect {
                 Effect::ToClient(bytes) | Effect::ToCaller(_, bytes) => self.to_client.send(bytes),
                 Effect::ToServer(outbound) => self.to_server.send(outbound.into_bytes()),
-                Effect::Job(job) => {
-                    self.open_jobs += usize::from(self.jobs.send(job).is_ok());
-                }
+                Effect::Job(job) => self.do_job(job),
                 Effect::Keep(book) => self.host.keep(&book),
                 Effect::Listed => self.host.listed(self.session.shelf()),
                 // There is no other connection.
@@ -314,21 +361,18 @@ impl Loop {
     }
 
     /// Settles what is open, records the end, and says how the server ended.
-    fn finish(mut self, inbox: &Mailbox<Event>, gate: &Gate) -> io::Result<Ending> {
+    fn finish(mut self, inbox: &Mailbox<Event>) -> io::Result<Ending> {
         let effects = self.session.end();
         self.apply(effects);
         while self.open_jobs > 0 {
-            match inbox.wait() {
-                Some(Event::Done(done)) => self.handle(Event::Done(done)),
-                Some(_) => {}
-                None => break,
-            }
+            inbox.wait()?;
+            self.hear(inbox);
         }
         let reason = match self.from_client.is_closed() {
             true => "client_closed",
             false => "server_closed",
         };
-        let recorded = gate.terminate(reason);
+        let recorded = self.gate.terminate(reason);
         self.to_client.finish();
         let ending = self.server.reap()?;
         match recorded {

@@ -1,0 +1,137 @@
+//! Jobs that nobody has to wait for, or only for the disk: most calls, and most results.
+//!
+//! A driver that carries messages does these itself. Every change of thread would cost as much as the
+//! decision.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Call, Delivery, Done, Gate, Job, Waits};
+use crate::frame::{self, Kind};
+use crate::reply::Refused;
+
+/// How far a job came without anybody waiting.
+pub(crate) enum Quick {
+    /// It is done.
+    Done(Done),
+    /// It is done when the disk has answered.
+    Soon(Soon),
+    /// It has not begun: it has to wait for somebody. [`Gate::run`] does it.
+    Not(Box<Job>),
+}
+
+/// What comes of a job, or the job itself if it has to begin again with [`Gate::run`].
+pub(crate) type Soon = Pin<Box<dyn Future<Output = Result<Done, Box<Job>>> + Send>>;
+
+impl Gate {
+    /// Does a job, if nobody has to be waited for.
+    pub(crate) fn run_at_once(self: &Arc<Self>, job: Box<Job>) -> Quick {
+        let lost = Lost::of(&job);
+        // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
+        catch_unwind(AssertUnwindSafe(|| self.quick(*job)))
+            .unwrap_or_else(|_| Quick::Done(lost.done()))
+    }
+
+    fn quick(self: &Arc<Self>, job: Job) -> Quick {
+        match job {
+            Job::Decide(call) => self.decide_at_once(call),
+            Job::Settle {
+                running,
+                outcome,
+                is_whole,
+                then,
+            } if !self.is_unseen(is_whole) => match self.engine.settle_at_once(running, outcome) {
+                Ok(settled) => Quick::Done(self.settled(settled, false, then)),
+                Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
+                    running,
+                    outcome,
+                    is_whole,
+                    then,
+                })),
+            },
+            job => Quick::Not(Box::new(job)),
+        }
+    }
+
+    fn decide_at_once(self: &Arc<Self>, call: Box<Call>) -> Quick {
+        let waits = call.objection.is_some()
+            || call.approval.is_some()
+            || call.back.is_some()
+            || call.cancelled.load(Ordering::Acquire)
+            || self.has_asked.load(Ordering::Acquire)
+            || call.frame.bytes().len() > LARGEST;
+        let starting = (!waits)
+            .then(|| self.propose(&call, |proposal| self.engine.start_at_once(&proposal)))
+            .flatten();
+        let Some(starting) = starting else {
+            return Quick::Not(Box::new(Job::Decide(call)));
+        };
+        let gate = Arc::clone(self);
+        Quick::Soon(Box::pin(async move {
+            match starting.await {
+                Some(start) => Ok(gate.started(*call, start)),
+                None => Err(Box::new(Job::Decide(call))),
+            }
+        }))
+    }
+}
+
+/// Who has to hear that a job broke off.
+pub(crate) struct Lost {
+    call: Option<frame::Id>,
+    waits: Waits,
+}
+
+impl Lost {
+    pub(crate) fn of(job: &Job) -> Self {
+        Self {
+            call: job.call().cloned(),
+            waits: job.waits(),
+        }
+    }
+
+    pub(crate) fn done(self) -> Done {
+        let text = "refused: an internal error; tell the operator, do not retry";
+        let refused = Refused::denied("runtime_error:internal", text);
+        match self.call {
+            Some(id) => Done::Refused(id, refused),
+            None => Done::Unrecorded(self.waits, refused),
+        }
+    }
+}
+
+impl Job {
+    /// The request that it decides about.
+    pub(crate) fn call(&self) -> Option<&frame::Id> {
+        match self {
+            Self::Decide(call) | Self::Look(call, _) => Some(&call.id),
+            Self::Read(read) => Some(&read.id),
+            Self::Settle { .. }
+            | Self::Record { .. }
+            | Self::Pass { .. }
+            | Self::Open { .. }
+            | Self::Withdraw(_) => None,
+        }
+    }
+
+    /// Who waits for what it delivers.
+    pub(crate) fn waits(&self) -> Waits {
+        match self {
+            Self::Decide(_) | Self::Look(..) | Self::Read(_) | Self::Withdraw(_) => Waits::Nobody,
+            Self::Open { frame, .. } => match frame.kind() {
+                Kind::Request { id, .. } => Waits::Client(id.clone()),
+                _ => Waits::Nobody,
+            },
+            Self::Settle { then, .. } | Self::Record { then, .. } | Self::Pass { then, .. } => {
+                let Delivery { waits, .. } = then;
+                waits.clone()
+            }
+        }
+    }
+}
+
+/// What takes longer to judge is judged beside those who carry messages.
+const LARGEST: usize = 64 << 10;
