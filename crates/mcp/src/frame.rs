@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use countersign_canon::scan::Scan;
 use countersign_canon::{Limits, Numbers};
 
-use crate::Method;
+use crate::{Era, Method};
 
 pub use error::{Fault, FrameError};
 pub use id::Id;
@@ -146,6 +146,22 @@ impl Frame {
         member(&self.bytes, of?, key)
     }
 
+    /// Why it cannot stand in a batch, if it cannot: the peers introduce themselves outside of one, and
+    /// a message of a revision without batches is in none.
+    pub(crate) fn check_batched(&self) -> Result<(), Fault> {
+        let (method, meta) = match &self.kind {
+            Kind::Request { method, params, .. } | Kind::Notification { method, params, .. } => {
+                (*method, params.meta)
+            }
+            Kind::Response { .. } | Kind::Error { .. } => return Ok(()),
+        };
+        let speaks = self.member(meta, Era::VERSION_KEY);
+        match method == Method::Initialize || speaks.is_some() {
+            true => Err(Fault::NotBatched),
+            false => Ok(()),
+        }
+    }
+
     /// The id that a cancellation names.
     pub fn cancelled(&self) -> Option<Id> {
         match &self.kind {
@@ -172,22 +188,38 @@ impl FrameLimits {
     }
 }
 
-/// The messages of a batch, each as its own bytes. `None` for anything else, and for a batch that is
-/// empty or not strict JSON.
-pub(crate) fn batch(bytes: &[u8], limits: &FrameLimits) -> Option<Vec<Vec<u8>>> {
-    let mut scan = Scan::new(bytes, &limits.json()).ok()?;
-    if scan.peek() != Some(b'[') {
-        return None;
+/// Whether bytes are meant to be a batch.
+pub(crate) fn is_batch(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'[')
+}
+
+/// The messages of a batch, each as its own bytes.
+pub(crate) fn batch(bytes: &[u8], limits: &FrameLimits) -> Result<Vec<Vec<u8>>, FrameError> {
+    let refused = |fault: Fault| FrameError::of(fault, bytes);
+    let places = batch_places(bytes, limits).map_err(|error| refused(error.into()))?;
+    match places.len() {
+        0 => Err(refused(Fault::EmptyBatch)),
+        1..=LONGEST_BATCH => {
+            let messages = places.into_iter().map(|place| place.of(bytes).to_vec());
+            Ok(messages.collect())
+        }
+        _ => Err(refused(Fault::LongBatch)),
     }
-    let mut messages = Vec::new();
+}
+
+/// Where the messages stand; of a batch that is too long, not all of them.
+fn batch_places(bytes: &[u8], limits: &FrameLimits) -> Result<Vec<Span>, countersign_canon::Error> {
+    let mut scan = Scan::new(bytes, &limits.json())?;
+    let mut places = Vec::new();
     scan.array(|scan| {
         let place = scan.value()?;
-        messages.push(Span::from(place).of(bytes).to_vec());
+        if places.len() <= LONGEST_BATCH {
+            places.push(Span::from(place));
+        }
         Ok(())
-    })
-    .ok()?;
-    scan.finish().ok()?;
-    (!messages.is_empty()).then_some(messages)
+    })?;
+    scan.finish()?;
+    Ok(places)
 }
 
 /// The member `key` of the object at `of`. The bytes were read before.
@@ -205,6 +237,8 @@ pub(crate) fn member(bytes: &[u8], of: Span, key: &str) -> Option<Span> {
     found
 }
 
+/// How many messages a batch may have. Each of them is decided, sent and answered by itself.
+const LONGEST_BATCH: usize = 128;
 /// Parts of frames that were read under their own limits.
 const HEAD_LIMITS: Limits = Limits {
     max_bytes: usize::MAX,

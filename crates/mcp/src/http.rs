@@ -11,6 +11,7 @@
 //!
 //! What is decided is decided on bodies. Headers that repeat the body are compared with it.
 
+mod batch;
 mod beside;
 mod body;
 mod early;

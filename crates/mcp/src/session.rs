@@ -10,6 +10,7 @@ mod client;
 mod held;
 mod list;
 mod loss;
+mod patience;
 mod peers;
 mod pending;
 mod points;
@@ -44,6 +45,8 @@ pub struct Session {
     list: list::Fetch,
     /// Requests whose answer nobody waits for any more.
     late: VecDeque<Id>,
+    /// Whether a call is taken back from the server by ending the connection that carries it.
+    closes: bool,
     server_gone: bool,
     client_gone: bool,
     complaints: usize,
@@ -87,6 +90,9 @@ pub struct Settings {
     pub seal: Option<std::sync::Arc<Seal>>,
     /// How long a call waits until the server has listed its tools.
     pub list_wait: Duration,
+    /// How long a server may take to answer anything but a call. One that tells of progress, or asks the
+    /// client something meanwhile, has more time; what the protocol keeps open stays open.
+    pub answer_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
     pub max_waiting: usize,
     /// Whether somebody is asked before the first request of the client goes on.
@@ -137,6 +143,7 @@ impl Session {
             shelf,
             era: None,
             late: VecDeque::new(),
+            closes: false,
             server_gone: false,
             client_gone: false,
             complaints: 0,
@@ -148,6 +155,11 @@ impl Session {
             began: Instant::now(),
             start: points::Start::default(),
         }
+    }
+
+    /// From now on each request to the server has a connection of its own.
+    pub(crate) fn connects_for_each(&mut self) {
+        self.closes = true;
     }
 
     /// The tools that the server shows.
@@ -200,7 +212,7 @@ impl Session {
                 closed.into_iter().chain(answer).collect()
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
-            Done::MayRead(read) => self.may_read(*read),
+            Done::MayRead(read) => self.may_read(*read, now),
             Done::NotRead(id, refused) => {
                 let waits = self.asked.remove(&id);
                 let error = refused.to_error(Some(&id));
@@ -301,6 +313,7 @@ impl Settings {
             approval_url: None,
             seal: None,
             list_wait: Duration::from_secs(10),
+            answer_wait: Duration::from_secs(600),
             max_waiting: 1024,
             asks_first: false,
         }

@@ -8,6 +8,8 @@
 
 mod scene;
 
+use std::time::Duration;
+
 use countersign_event::EventType;
 use countersign_mcp::{FrameLimits, Unknown};
 use scene::{Scene, call, error, json};
@@ -283,5 +285,102 @@ fn a_line_that_some_readers_take_for_several_is_no_message() {
     let got = scene.serve("{\"jsonrpc\":\"2.0\",\r\"method\":\"notifications/x\"}");
     assert!(got.is_empty(), "{got:?}");
     assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+/// Requests that are no calls, each with its method.
+fn others() -> Vec<(&'static str, String)> {
+    let methods = [
+        ("initialize", "{}"),
+        ("ping", "{}"),
+        ("tools/list", "{}"),
+        ("resources/read", r#"{"uri":"x:y"}"#),
+        ("resources/list", "{}"),
+        ("prompts/get", r#"{"name":"p"}"#),
+        ("completion/complete", "{}"),
+        ("tasks/get", r#"{"taskId":"theirs"}"#),
+        ("tasks/cancel", r#"{"taskId":"theirs"}"#),
+    ];
+    let methods = methods.into_iter().enumerate();
+    methods
+        .map(|(id, (method, params))| {
+            let frame =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+            (method, frame)
+        })
+        .collect()
+}
+
+#[test]
+fn a_server_that_never_answers_keeps_nobody_waiting() {
+    let mut scene = Scene::with(
+        |settings| settings.answer_wait = Duration::from_secs(60),
+        None,
+    );
+    scene.answers = false;
+    for (_, frame) in others() {
+        assert!(scene.send(frame).is_empty());
+    }
+    assert!(scene.pass(Duration::from_secs(59)).is_empty());
+    assert!(scene.session.deadline().is_some());
+    let got = scene.pass(Duration::from_secs(2));
+    assert_eq!(got.len(), others().len(), "{got:?}");
+    for (id, frame) in got.iter().enumerate() {
+        assert_eq!(json(frame).get("id").unwrap().as_u64(), Some(id as u64));
+        assert_eq!(error(frame), (-32000, "TIMEOUT".to_owned()));
+    }
+    let faults = scene.faults();
+    assert_eq!(faults.len(), others().len());
+    assert!(faults.iter().all(|code| code == "timeout"), "{faults:?}");
+    // The server hears of each but the handshake, and nothing is kept of any.
+    let told = |frame: &&String| frame.contains("notifications/cancelled");
+    assert_eq!(scene.server.iter().filter(told).count(), others().len() - 1);
+    assert_eq!(scene.session.deadline(), None);
+    let late = scene.serve(r#"{"jsonrpc":"2.0","id":3,"result":{"contents":[]}}"#);
+    assert!(late.is_empty(), "{late:?}");
+    assert_eq!(scene.faults().last().unwrap(), "server_answer_late");
+    // Under the same ids the session goes on.
+    scene.answers = true;
+    let again = scene.send(&others()[3].1);
+    assert!(again[0].contains("contents"), "{again:?}");
+    scene.verify();
+}
+
+#[test]
+fn what_the_protocol_keeps_open_stays_open() {
+    let mut scene = Scene::with(
+        |settings| settings.answer_wait = Duration::from_secs(60),
+        None,
+    );
+    scene.answers = false;
+    scene.send(r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}"#);
+    scene.send(r#"{"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t"}}"#);
+    assert_eq!(scene.session.deadline(), None);
+    assert!(scene.pass(Duration::from_secs(100_000)).is_empty());
+    let done = scene.serve(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#);
+    assert_eq!(done.len(), 1);
+    // Progress under another token is nobody's, and progress without an end is not waited for.
+    let read = |id: u32, token: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/read","params":{{"uri":"x:y","_meta":{{"progressToken":"{token}"}}}}}}"#
+        )
+    };
+    scene.send(read(3, "a"));
+    scene.send(read(4, "b"));
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a","progress":1}}"#;
+    for round in 1..=6 {
+        assert_eq!(scene.serve(progress).len(), 1);
+        let got = scene.pass(Duration::from_secs(61));
+        assert_eq!(got.len(), usize::from(matches!(round, 1 | 6)), "{round}");
+    }
+    assert_eq!(scene.faults(), ["timeout", "timeout"]);
+    // A server that waits for the client's human is not slow.
+    scene.send(read(5, "c"));
+    scene.serve(
+        r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}"#,
+    );
+    assert!(scene.pass(Duration::from_secs(61)).is_empty());
+    scene.send(r#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept","content":{}}}"#);
+    assert_eq!(scene.pass(Duration::from_secs(61)).len(), 1);
     scene.verify();
 }

@@ -271,7 +271,12 @@ impl Tasks {
         let params = format!(r#""taskId":"{handle}""#);
         let got = self.ask("tasks/get", handle, &params, more).await;
         assert_eq!(got.status, 200, "{got:?}");
-        json(&got.body).get("result").unwrap().clone()
+        // The response of a stream is its last event.
+        let answer = match got.body.starts_with("event:") {
+            true => data(&got.body),
+            false => got.body,
+        };
+        json(&answer).get("result").unwrap().clone()
     }
 }
 
@@ -291,6 +296,48 @@ async fn a_task_whose_server_says_something_else_than_an_answer_has_failed() {
     }
     assert_eq!(web.approvals(), [State::Unknown]);
     web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_cancelled_while_it_runs_is_taken_back_from_the_server() {
+    for streams in [false, true] {
+        let (events, stream) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
+        let stream = std::sync::Mutex::new(Some(stream));
+        let hangs = move |seen: &web::Seen| match seen.is_call() {
+            true if streams => Some(Answer::Events(stream.lock().unwrap().take().unwrap())),
+            true => Some(Answer::Hang),
+            false => None,
+        };
+        let web = Web::with(hangs, |_| {}).await;
+        let mut tasks = Tasks::of(&web).await;
+        let handle = tasks.deploy().await;
+        web.decide(Decision::Approved);
+        let mut other = Tasks {
+            client: web.client().await,
+            ids: 100,
+        };
+        let carries = async { tasks.get(&handle, "").await };
+        let cancels = async {
+            web.until("the call runs", |web| web.effects() == 1).await;
+            let params = format!(r#""taskId":"{handle}""#);
+            other.ask("tasks/cancel", &handle, &params, "").await
+        };
+        let (told, done) = tokio::join!(carries, cancels);
+        assert_eq!(told.get("status").unwrap().as_str(), Some("cancelled"));
+        assert!(done.body.contains(r#""resultType":"complete""#), "{done:?}");
+        // The server hears it as clients of every revision say it.
+        web.until("the server is told", |web| {
+            let is_told = |seen: &web::Seen| seen.body.windows(9).any(|part| part == b"cancelled");
+            *web.left.lock().unwrap() == 1 && web.seen().iter().any(is_told)
+        })
+        .await;
+        let told = other.get(&handle, "").await;
+        assert_eq!(told.get("status").unwrap().as_str(), Some("cancelled"));
+        assert_eq!(web.approvals(), [State::Unknown]);
+        assert_eq!(web.faults(), ["cancelled"]);
+        drop(events);
+        web.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -180,6 +180,28 @@ fn a_task_that_is_cancelled_while_it_runs_still_tells_how_it_ended() {
 }
 
 #[test]
+fn a_task_that_is_cancelled_while_it_runs_ends_also_when_its_server_says_nothing_more() {
+    let mut scene = modern_scene(1);
+    let handle = deploy_as_task(&mut scene, 1);
+    scene.decide(Decision::Approved);
+    scene.answers = false;
+    assert!(about_task(&mut scene, 2, "get", &handle).is_empty());
+    told(&about_task(&mut scene, 3, "cancel", &handle), 3);
+    let sent = scene.server.len();
+    let got = scene.pass(Duration::from_secs(6));
+    assert_eq!(status(&told(&got, 2)), "cancelled");
+    assert_eq!(scene.server.len(), sent, "it was told once");
+    // What it says later is not the end of the task.
+    let late = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#;
+    assert!(scene.serve(late).is_empty());
+    let again = told(&about_task(&mut scene, 4, "get", &handle), 4);
+    assert_eq!(status(&again), "cancelled");
+    assert_eq!(scene.faults(), ["cancelled", "server_answer_late"]);
+    assert_eq!(scene.approvals(), [State::Unknown]);
+    scene.verify();
+}
+
+#[test]
 fn leaving_takes_the_requests_of_tasks_back() {
     let mut scene = modern_scene(1);
     deploy_as_task(&mut scene, 1);

@@ -8,7 +8,6 @@ mod section;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use clap::ValueEnum as _;
 use toml_edit::Document;
@@ -32,7 +31,6 @@ pub(super) struct Server {
     pub(super) name: String,
     pub(super) place: Place,
     pub(super) own: Own,
-    pub(super) response_time: Option<Duration>,
 }
 
 /// Where a server is.
@@ -112,16 +110,15 @@ impl Server {
             })?,
             hide_undeclared: section.boolean("hide_undeclared")?,
             hold_wait: section.seconds("hold_wait")?,
+            response_time: section.seconds("response_time")?,
         };
         if own.hide_undeclared == Some(true) && own.manifest.is_none() {
             return Err(section.wrong("hide_undeclared", "needs a `manifest`"));
         }
-        let response_time = section.seconds("response_time")?;
         Ok(Self {
             name: name.to_owned(),
             place: Place::read(section, folder)?,
             own,
-            response_time: response_time.map(Duration::from_secs),
         })
     }
 }
@@ -281,7 +278,7 @@ mod tests {
         assert_eq!((files.own.hold_wait, web.own.hold_wait), (Some(5), None));
         assert!(matches!(files.own.refusals, Some(Refusals::Result)));
         assert!(matches!(web.own.mode, Some(Mode::Observe)));
-        assert_eq!(web.response_time, Some(Duration::from_secs(30)));
+        assert_eq!(web.own.response_time, Some(30));
         let Place::Program { env, secrets, .. } = &files.place else {
             panic!("a program");
         };

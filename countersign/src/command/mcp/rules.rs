@@ -46,6 +46,9 @@ pub(super) struct Rules {
     /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hold_wait: u64,
+    /// How long a server may take to answer anything but a call, in seconds; a call has its own time
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    response_time: u64,
     /// Where people decide: clients that can show links show this one, with the id of the approval behind it
     #[arg(long, value_name = "URL")]
     approval_url: Option<String>,
@@ -77,6 +80,7 @@ pub(super) struct Own {
     pub(super) unknown_methods: Option<UnknownMethods>,
     pub(super) hide_undeclared: Option<bool>,
     pub(super) hold_wait: Option<u64>,
+    pub(super) response_time: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -115,8 +119,14 @@ impl Rules {
             unknown_methods: own.unknown_methods.unwrap_or(self.unknown_methods),
             hide_undeclared: own.hide_undeclared.unwrap_or(self.hide_undeclared),
             hold_wait: own.hold_wait.unwrap_or(self.hold_wait),
+            response_time: own.response_time.unwrap_or(self.response_time),
             ..self.clone()
         }
+    }
+
+    /// How long a server may take to begin an answer.
+    pub(super) fn response_time(&self) -> Duration {
+        Duration::from_secs(self.response_time)
     }
 
     pub(super) fn has_manifest(&self) -> bool {
@@ -164,6 +174,7 @@ impl Rules {
         let mut settings = Settings::new(server, random()?);
         settings.limits.max_bytes = self.max_frame;
         settings.hold_wait = Duration::from_secs(self.hold_wait);
+        settings.answer_wait = self.response_time();
         settings.approval_url.clone_from(&self.approval_url);
         settings.seal = Some(Arc::new(Seal::new(&random_bytes()?)));
         settings.refusals = match self.refusals {

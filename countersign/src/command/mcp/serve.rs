@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use clap::Args;
 use countersign_canon::{Digest, Json};
@@ -80,7 +79,6 @@ struct Place {
     /// The digest of the command, if it is a program.
     command: Option<Digest>,
     rules: Rules,
-    response_time: Option<Duration>,
 }
 
 impl Serve {
@@ -122,7 +120,7 @@ impl Serve {
             served.push(Served {
                 path: place.path,
                 upstream: place.upstream,
-                response_time: place.response_time,
+                response_time: Some(place.rules.response_time()),
                 reception: Arc::new(Desk {
                     server: place.name,
                     command: place.command,
@@ -177,7 +175,6 @@ impl Serve {
             upstream,
             command: None,
             rules: self.rules.clone(),
-            response_time: None,
         };
         if self.command.is_empty() {
             let named = self.upstream.iter().map(|text| named(text).map(place));
@@ -226,7 +223,6 @@ impl Serve {
             upstream,
             command: identity,
             rules: self.rules.with(server.own),
-            response_time: server.response_time,
         })
     }
 

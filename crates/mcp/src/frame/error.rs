@@ -24,6 +24,15 @@ pub enum Fault {
     /// Several messages in one frame.
     #[error("batches are not accepted")]
     Batch,
+    /// A batch without messages.
+    #[error("a batch must not be empty")]
+    EmptyBatch,
+    /// A batch with too many messages.
+    #[error("a batch must not have more than 128 messages")]
+    LongBatch,
+    /// A message that must come alone.
+    #[error("this message must come alone, not in a batch")]
+    NotBatched,
     /// Something else than an object.
     #[error("a message must be an object")]
     NotAnObject,

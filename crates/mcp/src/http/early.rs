@@ -82,7 +82,8 @@ async fn relay(
     let _ = to_client.send(event.into()).await;
 }
 
-async fn pass(mut pieces: mpsc::Receiver<Bytes>, to_client: &mpsc::Sender<Bytes>) {
+/// Passes pieces on, until there are no more or the client is gone.
+pub(super) async fn pass(mut pieces: mpsc::Receiver<Bytes>, to_client: &mpsc::Sender<Bytes>) {
     loop {
         let piece = tokio::select! {
             piece = pieces.recv() => piece,

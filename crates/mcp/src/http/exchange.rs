@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Method as Verb, Response, StatusCode};
 
-use crate::frame::{Frame, Id, Kind};
+use crate::frame::{self, Frame, Id, Kind};
 use crate::outbound::{Carries, Outbound};
 use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::session::Instead;
@@ -16,7 +16,7 @@ use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
 use super::early::Ear;
-use super::link::{Came, Letter, Link, Mailbox};
+use super::link::{Came, Form, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
 use super::request::is_utf8;
@@ -38,6 +38,8 @@ pub(super) struct Exchange {
     pub(super) mailbox: Option<Mailbox>,
     /// How the client calls the server.
     pub(super) address: Option<String>,
+    /// Whether the response belongs to this message alone.
+    pub(super) form: Form,
 }
 
 /// What happened while the server was waited for.
@@ -63,9 +65,20 @@ pub(super) enum Attended<T> {
 impl Exchange {
     /// Carries a frame of the client.
     pub(super) async fn carry(mut self, frame: Frame, waiting: Waiting) {
-        let mut ear = Ear::new(waiting);
-        let (effects, mailbox) = self.link.client_sends(frame, self.id.as_ref());
+        let effects = self.tell(frame);
+        self.go_on(effects, waiting).await;
+    }
+
+    /// Tells the session what the client sends.
+    pub(super) fn tell(&mut self, frame: Frame) -> Vec<Effect> {
+        let (effects, mailbox) = self.link.client_sends(frame, self.id.as_ref(), self.form);
         self.mailbox = mailbox;
+        effects
+    }
+
+    /// Goes on with what the session made of it.
+    pub(super) async fn go_on(mut self, effects: Vec<Effect>, waiting: Waiting) {
+        let mut ear = Ear::new(waiting);
         let mut came = self.link.drive(effects, self.id.as_ref()).await;
         loop {
             let (main, messages) = self.sort_all(came);
@@ -275,7 +288,7 @@ impl Exchange {
         (main, messages.into_iter().next_back())
     }
 
-    fn sort_all(&self, came: Came) -> (Option<Outbound>, Vec<Vec<u8>>) {
+    pub(super) fn sort_all(&self, came: Came) -> (Option<Outbound>, Vec<Vec<u8>>) {
         let mut main = None;
         for handle in came.handles {
             self.lobby.remember(handle, &self.link);
@@ -433,9 +446,13 @@ pub(super) fn header_mismatch(mismatch: &mirror::Mismatch) -> Refused {
     Refused::denied("HEADER_MISMATCH", format!("refused: {mismatch}")).with_code(HEADER_MISMATCH)
 }
 
-/// Whether it is a message of the protocol.
+/// Whether it is a message of the protocol, or several that were put together here.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
-    Frame::read(bytes.to_vec(), &FrameLimits::default()).is_ok()
+    let limits = FrameLimits::default();
+    match frame::is_batch(bytes) {
+        true => frame::batch(bytes, &limits).is_ok(),
+        false => Frame::read(bytes.to_vec(), &limits).is_ok(),
+    }
 }
 
 /// Whether a message answers nothing.

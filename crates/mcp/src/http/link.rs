@@ -47,6 +47,15 @@ pub(super) struct Link {
     pub(super) route: Route,
 }
 
+/// How a message came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// By itself.
+    Alone,
+    /// With others in one body.
+    Batched,
+}
+
 /// Counts the sessions whose end is not recorded yet.
 #[derive(Clone, Default)]
 pub(super) struct Census(Arc<()>);
@@ -114,12 +123,17 @@ impl Link {
         self: &Arc<Self>,
         frame: Frame,
         id: Option<&Id>,
+        form: Form,
     ) -> (Vec<Effect>, Option<Mailbox>) {
         let mut session = self.session();
         // A second request under the same id is refused, and must not take what the first waits for.
         let mailbox = id.filter(|id| !session.waits(id));
         let mailbox = mailbox.map(|id| self.mailbox(id));
-        (session.frame_from_client(frame, Instant::now()), mailbox)
+        let effects = match form {
+            Form::Alone => session.frame_from_client(frame, Instant::now()),
+            Form::Batched => session.batched_from_client(frame, Instant::now()),
+        };
+        (effects, mailbox)
     }
 
     /// Keeps in the log what is known about the peers.

@@ -124,6 +124,7 @@ impl Lobby {
     /// Starts the server of a session, where it is a program.
     async fn start(&self, link: Arc<Link>) -> Result<Arc<Link>, NoSession> {
         let Upstream::Command(program) = self.upstream.clone() else {
+            link.session().connects_for_each();
             return Ok(link);
         };
         let max = self.limits.max_frame_bytes;

@@ -5,13 +5,13 @@ use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode};
 
-use crate::frame::{Frame, Kind};
+use crate::frame::{self, Frame, Kind};
 use crate::session::Instead;
 
 use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered};
-use super::headers;
 use super::metadata;
 use super::reply::{self, Waiting};
+use super::{batch, headers};
 
 impl Exchange {
     /// Passes a body on, once the session has seen it.
@@ -72,9 +72,14 @@ impl Exchange {
         held: Held,
         waiting: Waiting,
     ) {
+        let is_batch = frame::is_batch(&held.bytes);
         let effects = self.link.session().message_from_server(held.bytes);
         let came = self.link.drive(effects, self.id.as_ref()).await;
-        let answer = self.sort(came).1;
+        let mut messages = self.sort_all(came).1;
+        let answer = match is_batch && messages.len() > 1 {
+            true => Some(batch::join(&messages)),
+            false => messages.pop(),
+        };
         let waits = |id| self.link.session().waits(id);
         if self.id.as_ref().is_some_and(waits) {
             // It was an answer to something else, or none at all.

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::body::Sent;
 use super::exchange::{BROKEN_OFF, Exchange, Turn};
+use super::link::Form;
 use super::reply::{self, Waiting};
 use super::sse::{self, Events, Item};
 use super::{exchange, headers};
@@ -95,6 +96,11 @@ impl Pump {
                 return self.apply(effects, |bytes| sse::event(&bytes)).await;
             }
         };
+        let event = match self.exchange.form {
+            Form::Alone => event,
+            // A stream that several requests share cannot be taken up where one of them was.
+            Form::Batched => event.without_position(),
+        };
         self.resumable |= event.id.is_some();
         let Some(data) = &event.data else {
             return self.give(event.raw).await;
@@ -132,7 +138,7 @@ impl Pump {
     }
 
     async fn give(&mut self, bytes: Vec<u8>) {
-        if self.gone {
+        if self.gone || bytes.is_empty() {
             return;
         }
         // A client that does not read makes the server wait, and nobody else; but not for ever.

@@ -8,16 +8,17 @@ use countersign_canon::Json;
 use countersign_web::{Access, ReadError};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::http::request::Parts;
 use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use crate::frame::{Frame, FrameError, Id, Kind, Span};
+use crate::frame::{self, Frame, FrameError, Id, Kind, Span};
 use crate::reply::Refused;
 use crate::{Era, FrameLimits, Method, Session};
 
 use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
-use super::link::Link;
+use super::link::{Form, Link};
 use super::lobby::{Lobby, NoSession};
 use super::reply::{self, Waiting};
 use super::{headers, metadata, mirror};
@@ -37,8 +38,8 @@ struct Nameless {
 }
 
 /// A request that was understood.
-struct Message {
-    frame: Frame,
+pub(super) struct Message {
+    pub(super) frame: Frame,
     id: Option<Id>,
     method: Option<Method>,
     /// It says its revision itself, and that revision has no sessions.
@@ -116,6 +117,11 @@ impl Connection {
             max_bytes: limits.max_frame_bytes,
             ..FrameLimits::default()
         };
+        if frame::is_batch(&held.bytes) {
+            return self
+                .post_batch(lobby, &head, &held.bytes, &frame_limits, sender)
+                .await;
+        }
         let message = match Frame::read(held.bytes, &frame_limits) {
             Ok(frame) => Message::new(frame),
             Err(fault) => return Err(self.faulty(&lobby, &head.headers, &fault).await),
@@ -132,18 +138,8 @@ impl Connection {
             let id = message.id.as_ref();
             return Err(reply::error(StatusCode::BAD_REQUEST, &refused, id));
         }
-        let exchange = Exchange {
-            original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
-            headers: headers::to_server(&head.headers),
-            verb: Verb::POST,
-            id: message.id,
-            method: message.method,
-            mailbox: None,
-            address: metadata::address(&head.headers, head.uri.path()),
-            lobby,
-            link,
-        };
-        tokio::spawn(exchange.carry(message.frame, sender));
+        let (exchange, frame) = exchange(&lobby, &link, &head, message, Form::Alone);
+        tokio::spawn(exchange.carry(frame, sender));
         Ok(())
     }
 
@@ -171,6 +167,7 @@ impl Connection {
             method: None,
             mailbox: None,
             address: metadata::address(&head.headers, head.uri.path()),
+            form: Form::Alone,
             lobby,
             link,
         };
@@ -238,6 +235,21 @@ impl Connection {
         Ok(link)
     }
 
+    /// Calls that came together in the session of this connection: their ids are used.
+    pub(super) fn note_calls<'a>(
+        &self,
+        link: &Arc<Link>,
+        messages: impl Iterator<Item = &'a Message>,
+    ) {
+        let mut all = self.all();
+        let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, link)) else {
+            return;
+        };
+        let calls = messages.filter(|message| message.method == Some(Method::ToolsCall));
+        one.called
+            .extend(calls.filter_map(|message| message.id.clone()));
+    }
+
     /// From now on this is the connection's own session with the server.
     fn keep(&self, lobby: &Arc<Lobby>, link: &Arc<Link>) -> Option<MutexGuard<'_, Vec<Nameless>>> {
         let mut all = self.all();
@@ -294,7 +306,7 @@ impl Connection {
     }
 
     /// A body that is not a message.
-    async fn faulty(
+    pub(super) async fn faulty(
         &self,
         lobby: &Arc<Lobby>,
         headers: &HeaderMap,
@@ -311,7 +323,7 @@ impl Connection {
         }
     }
 
-    async fn link_of_fault(
+    pub(super) async fn link_of_fault(
         &self,
         lobby: &Arc<Lobby>,
         headers: &HeaderMap,
@@ -324,7 +336,7 @@ impl Connection {
 }
 
 impl Message {
-    fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: Frame) -> Self {
         let (id, method, meta) = match frame.kind() {
             Kind::Request {
                 id, method, params, ..
@@ -368,7 +380,30 @@ impl Message {
     }
 }
 
-fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
+/// What carries a message, and the message.
+pub(super) fn exchange(
+    lobby: &Arc<Lobby>,
+    link: &Arc<Link>,
+    head: &Parts,
+    message: Message,
+    form: Form,
+) -> (Exchange, Frame) {
+    let exchange = Exchange {
+        original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
+        headers: headers::to_server(&head.headers),
+        verb: Verb::POST,
+        id: message.id,
+        method: message.method,
+        mailbox: None,
+        address: metadata::address(&head.headers, head.uri.path()),
+        lobby: Arc::clone(lobby),
+        link: Arc::clone(link),
+        form,
+    };
+    (exchange, message.frame)
+}
+
+pub(super) fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {
     let (status, reason, text) = match why {
         NoSession::Unknown => (
             StatusCode::NOT_FOUND,

@@ -111,6 +111,17 @@ impl Events {
 }
 
 impl Event {
+    /// The same event, from which no stream can be taken up again.
+    pub(super) fn without_position(self) -> Self {
+        let Some(_) = &self.id else { return self };
+        let data = self.data.as_deref().filter(|_| !self.is_named);
+        Self {
+            raw: data.map(event).unwrap_or_default(),
+            id: None,
+            ..self
+        }
+    }
+
     /// The same event with another message.
     pub(super) fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
@@ -262,6 +273,13 @@ mod tests {
         };
         assert_eq!(first.id.as_deref(), Some(&b"a b"[..]));
         assert!(first.is_named && !second.is_named);
+        let bare = first.clone().without_position();
+        assert_eq!((bare.id, bare.raw), (None, Vec::new()));
+        let [Item::Event(message)] = &cut(1000, &[b"data: {}\nid: 7\n\n"])[..] else {
+            panic!("one event");
+        };
+        let bare = message.clone().without_position();
+        assert_eq!(bare.raw, b"event: message\ndata: {}\n\n");
         let changed = String::from_utf8(first.with_data(b"{}")).unwrap();
         assert_eq!(changed, "id: a b\nevent: message\ndata: {}\n\n");
     }

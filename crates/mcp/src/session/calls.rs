@@ -151,6 +151,7 @@ impl Session {
         let state = CallState::Running {
             running,
             deadline: now.checked_add(timeout),
+            is_unwanted: false,
         };
         self.asked.insert(id, Asked::Call(state));
         vec![Effect::ToServer(outbound)]

@@ -26,21 +26,36 @@ impl Session {
             let error = FrameError::of(Fault::CarriageReturn, &bytes);
             return vec![self.client_fault(&error)];
         }
-        if let Some(messages) = self.batch(&bytes) {
-            let messages = messages.into_iter();
-            return messages
-                .flat_map(|one| self.client_bytes(one, now))
-                .collect();
+        match self.batch(&bytes) {
+            None => self.client_bytes(bytes, now),
+            Some(Err(error)) => vec![self.client_fault(&error)],
+            Some(Ok(messages)) => messages
+                .into_iter()
+                .flat_map(|one| match Frame::read(one, &self.settings.limits) {
+                    Ok(frame) => self.batched_from_client(frame, now),
+                    Err(error) => vec![self.client_fault(&error)],
+                })
+                .collect(),
         }
-        self.client_bytes(bytes, now)
     }
 
     /// The messages of a batch, where the peers speak a revision that has them. Each goes its own
     /// way, as if it had come alone; so no message hides behind another.
-    pub(super) fn batch(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-        match self.era.is_some_and(|era| era.batches) {
-            true => frame::batch(bytes, &self.settings.limits),
-            false => None,
+    pub(super) fn batch(&self, bytes: &[u8]) -> Option<Result<Vec<Vec<u8>>, FrameError>> {
+        let is_one = self.speaks_batches() && frame::is_batch(bytes);
+        is_one.then(|| frame::batch(bytes, &self.settings.limits))
+    }
+
+    /// Whether the peers speak a revision that has batches.
+    pub(crate) fn speaks_batches(&self) -> bool {
+        self.era.is_some_and(|era| era.batches)
+    }
+
+    /// A message of a batch, which was read before.
+    pub(crate) fn batched_from_client(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
+        match frame.check_batched() {
+            Ok(()) => self.client_frame(frame, now),
+            Err(fault) => vec![self.client_fault(&FrameError::of(fault, frame.bytes()))],
         }
     }
 
@@ -179,7 +194,8 @@ impl Session {
         if matches!(asked, Asked::List { .. }) {
             self.list.client_asks();
         }
-        self.asked.insert(id, asked);
+        let patience = self.patience(&frame, method, &params, now);
+        self.asked.insert_until(id, asked, patience);
         vec![self.pass(frame)]
     }
 
@@ -221,7 +237,7 @@ impl Session {
     }
 
     /// What the client wants to fetch may be fetched.
-    pub(super) fn may_read(&mut self, read: Read) -> Vec<Effect> {
+    pub(super) fn may_read(&mut self, read: Read, now: Instant) -> Vec<Effect> {
         let Some(Asked::Call(CallState::Deciding { cancelled })) = self.asked.remove(&read.id)
         else {
             return Vec::new();
@@ -234,11 +250,14 @@ impl Session {
             let error = refused.to_error(Some(&read.id));
             return vec![Effect::ToCaller(read.id, error)];
         }
-        let key = match read.frame.kind() {
-            Kind::Request { params, .. } => read_key(&read.frame, read.method, params),
-            _ => read.method.to_string(),
+        let (key, patience) = match read.frame.kind() {
+            Kind::Request { params, .. } => (
+                read_key(&read.frame, read.method, params),
+                self.patience(&read.frame, read.method, params, now),
+            ),
+            _ => (read.method.to_string(), None),
         };
-        self.asked.insert(read.id, Asked::Read(key));
+        self.asked.insert_until(read.id, Asked::Read(key), patience);
         vec![self.pass(read.frame)]
     }
 

@@ -61,13 +61,13 @@ impl Session {
             }
             Some(Asked::List { .. }) => {
                 self.list.client_has_answer();
-                let mut effects = vec![self.instead(id, instead)];
+                let mut effects = vec![self.missing(id, code, instead)];
                 effects.extend(self.release());
                 effects
             }
             Some(Asked::Read(_) | Asked::Open | Asked::Plain) => {
                 self.forget_question(id);
-                vec![self.instead(id, instead)]
+                vec![self.missing(id, code, instead)]
             }
         }
     }
@@ -85,6 +85,20 @@ impl Session {
         let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
         let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_) | Effect::ToCaller(..));
         effects.into_iter().filter(heard).collect()
+    }
+
+    /// A request that is no call has no answer: if that is a fault of the server, the log tells of it.
+    fn missing(&mut self, id: &Id, code: &str, instead: Instead) -> Effect {
+        let refused = match instead {
+            Instead::Error(refused) => refused,
+            served @ Instead::Served(_) => return self.instead(id, served),
+        };
+        let then = Delivery {
+            to_client: Some(refused.to_error(Some(id))),
+            waits: Waits::Client(id.clone()),
+            ..Delivery::default()
+        };
+        self.complain(code, format!("the request {id} has no answer"), then)
     }
 
     fn instead(&self, id: &Id, instead: Instead) -> Effect {

@@ -11,9 +11,11 @@ use crate::Id;
 use crate::gate::Call;
 use crate::reply::Refused;
 
+use super::patience::Patience;
+
 /// Requests of one side that have no answer yet.
 pub(super) struct Table<T> {
-    waiting: HashMap<Id, T>,
+    waiting: HashMap<Id, (T, Option<Patience>)>,
     max: usize,
 }
 
@@ -51,6 +53,8 @@ pub(super) enum CallState {
         running: Running,
         /// When it has taken too long; `None` if that is beyond all times.
         deadline: Option<Instant>,
+        /// The client has said that it no longer wants it.
+        is_unwanted: bool,
     },
 }
 
@@ -112,28 +116,48 @@ impl<T> Table<T> {
     }
 
     pub(super) fn insert(&mut self, id: Id, asked: T) {
-        self.waiting.insert(id, asked);
+        self.insert_until(id, asked, None);
+    }
+
+    /// The request waits for so long.
+    pub(super) fn insert_until(&mut self, id: Id, asked: T, patience: Option<Patience>) {
+        self.waiting.insert(id, (asked, patience));
     }
 
     pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
-        self.waiting.get_mut(id)
+        self.waiting.get_mut(id).map(|(asked, _)| asked)
     }
 
     pub(super) fn get(&self, id: &Id) -> Option<&T> {
-        self.waiting.get(id)
+        self.waiting.get(id).map(|(asked, _)| asked)
     }
 
     pub(super) fn remove(&mut self, id: &Id) -> Option<T> {
-        self.waiting.remove(id)
+        self.waiting.remove(id).map(|(asked, _)| asked)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Id, &T)> {
-        self.waiting.iter()
+        self.waiting.iter().map(|(id, (asked, _))| (id, asked))
+    }
+
+    pub(super) fn patience(&self) -> impl Iterator<Item = (&Id, &Patience)> {
+        let all = self.waiting.iter();
+        all.filter_map(|(id, (_, patience))| Some((id, patience.as_ref()?)))
+    }
+
+    pub(super) fn patience_mut(&mut self) -> impl Iterator<Item = (&Id, &mut Patience)> {
+        let all = self.waiting.iter_mut();
+        all.filter_map(|(id, (_, patience))| Some((id, patience.as_mut()?)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Everything that waits; the table is empty then.
     pub(super) fn drain(&mut self) -> Vec<(Id, T)> {
-        let mut all: Vec<_> = self.waiting.drain().collect();
+        let all = self.waiting.drain();
+        let mut all: Vec<_> = all.map(|(id, (asked, _))| (id, asked)).collect();
         all.sort_by(|(a, _), (b, _)| a.cmp(b));
         all
     }

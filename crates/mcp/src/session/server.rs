@@ -24,16 +24,19 @@ impl Session {
             let error = FrameError::of(Fault::CarriageReturn, &bytes);
             return self.server_fault(&error);
         }
-        if let Some(messages) = self.batch(&bytes) {
-            let messages = messages.into_iter();
-            return messages.flat_map(|one| self.server_bytes(one)).collect();
-        }
-        self.server_bytes(bytes)
+        self.message_from_server(bytes)
     }
 
-    /// A message came from the server, on a transport that carries one at a time.
+    /// A message came from the server, or a batch of them, on a transport that knows where it ends.
     pub(crate) fn message_from_server(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
-        self.server_bytes(bytes)
+        match self.batch(&bytes) {
+            None => self.server_bytes(bytes),
+            Some(Err(error)) => self.server_fault(&error),
+            Some(Ok(messages)) => messages
+                .into_iter()
+                .flat_map(|one| self.server_bytes(one))
+                .collect(),
+        }
     }
 
     fn server_bytes(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
@@ -200,8 +203,9 @@ impl Session {
     fn server_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
         match method.from_server() {
             Route::Notify | Route::Cancel => {
-                if method == Method::ToolsListChanged {
-                    self.list_changed();
+                match method {
+                    Method::ToolsListChanged => self.list_changed(),
+                    _ => self.note_progress(&frame),
                 }
                 vec![Effect::ToClient(frame.into_bytes())]
             }

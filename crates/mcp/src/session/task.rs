@@ -129,13 +129,13 @@ impl Session {
                 .and_then(|span| splice::replace(frame.bytes(), span, &[&theirs]));
             let asked = asked.and_then(|bytes| Frame::read(bytes, &self.settings.limits).ok());
             return match asked {
-                Some(asked) => self.ask_server(asked, id, method, handle),
+                Some(asked) => self.ask_server(asked, id, method, handle, now),
                 None => vec![self.no_task(id)],
             };
         }
         match method {
             Method::TasksGet => self.get_task(id, handle, now),
-            Method::TasksCancel => self.cancel_task(id, &handle),
+            Method::TasksCancel => self.cancel_task(id, &handle, now),
             // Nothing is asked of the client in a task of ours, so nothing is answered.
             Method::TasksUpdate => vec![acknowledge(id)],
             _ => vec![self.no_task(id)],
@@ -193,7 +193,7 @@ impl Session {
         Ok(told.into_iter().collect())
     }
 
-    fn cancel_task(&mut self, id: &Id, handle: &str) -> Vec<Effect> {
+    fn cancel_task(&mut self, id: &Id, handle: &str, now: Instant) -> Vec<Effect> {
         let mut effects = vec![acknowledge(id)];
         let Some(task) = self.tasks.all.get_mut(handle) else {
             return effects;
@@ -207,18 +207,45 @@ impl Session {
             Stand::Carried(carrier) => {
                 // Not begun: it will not be. Begun: the server may still stop.
                 task.cancelled.store(true, Ordering::Release);
-                if let Some(Asked::Call(CallState::Running { .. })) = self.asked.get(carrier) {
-                    let cancelled = reply::cancelled(carrier, "cancelled");
-                    effects.push(Effect::ToServer(Outbound::own(cancelled)));
-                }
+                let carrier = carrier.clone();
+                effects.extend(self.stop_carried(&carrier, now));
             }
             Stand::Theirs(_) | Stand::Over(_) => {}
         }
         effects
     }
 
+    /// The call of a task runs, and nobody wants it any more. The server hears it, and has a moment to say
+    /// how far it came; where whoever carries the call has a connection of its own, that one ends.
+    fn stop_carried(&mut self, carrier: &Id, now: Instant) -> Vec<Effect> {
+        let Some(Asked::Call(CallState::Running {
+            deadline,
+            is_unwanted,
+            ..
+        })) = self.asked.get_mut(carrier)
+        else {
+            return Vec::new();
+        };
+        *is_unwanted = true;
+        let soon = now.checked_add(GRACE);
+        *deadline = deadline.map_or(soon, |deadline| soon.map(|soon| soon.min(deadline)));
+        let cancelled = reply::cancelled(carrier, "cancelled");
+        let mut effects = vec![Effect::ToServer(Outbound::own(cancelled))];
+        if self.closes {
+            effects.extend(self.time_out(carrier));
+        }
+        effects
+    }
+
     /// The server has made a task of its own: it is asked under its own name.
-    fn ask_server(&mut self, frame: Frame, id: &Id, method: Method, handle: String) -> Vec<Effect> {
+    fn ask_server(
+        &mut self,
+        frame: Frame,
+        id: &Id,
+        method: Method,
+        handle: String,
+        now: Instant,
+    ) -> Vec<Effect> {
         let asked = match method {
             Method::TasksGet => {
                 self.tasks.about.insert(id.clone(), handle);
@@ -226,7 +253,11 @@ impl Session {
             }
             _ => Asked::Plain,
         };
-        self.asked.insert(id.clone(), asked);
+        let patience = match frame.kind() {
+            Kind::Request { params, .. } => self.patience(&frame, method, params, now),
+            _ => None,
+        };
+        self.asked.insert_until(id.clone(), asked, patience);
         vec![self.pass(frame)]
     }
 
@@ -345,6 +376,8 @@ impl Task {
                     .concat(),
                 }
             }
+            // Nobody wanted it any more, and nobody knows how far it came.
+            Kind::Error { .. } if self.cancelled.load(Ordering::Acquire) => CANCELLED.to_vec(),
             Kind::Error { error, .. } => {
                 let error = answer.part(*error);
                 [&b"\"status\":\"failed\",\"error\":"[..], error].concat()
@@ -425,6 +458,8 @@ const WORKS: &[u8] = br#""status":"working""#;
 const CANCELLED: &[u8] = br#""status":"cancelled""#;
 /// How long a task is known.
 const LIFE: Duration = Duration::from_secs(3600);
+/// How long a server has to say how far it came with a call that was cancelled.
+const GRACE: Duration = Duration::from_secs(5);
 const POLL_MS: u64 = 1000;
 /// How many tasks a session can have: each keeps its call or its result.
 const MOST: usize = 256;

@@ -15,7 +15,8 @@ impl Session {
     /// When [`tick`](Self::tick) has something to do, if nothing comes before.
     pub fn deadline(&self) -> Option<Instant> {
         let calls = self.asked.iter().filter_map(|(_, asked)| deadline(asked));
-        calls.chain(self.list.deadline()).min()
+        let others = self.list.deadline().into_iter().chain(self.patience_ends());
+        calls.chain(others).min()
     }
 
     /// Time has passed.
@@ -30,6 +31,7 @@ impl Session {
                 _ => self.time_out(&id),
             });
         }
+        effects.extend(self.lose_patience(now));
         effects
     }
 
@@ -49,13 +51,21 @@ impl Session {
         calls.chain(tasks).collect()
     }
 
-    fn time_out(&mut self, id: &Id) -> Vec<Effect> {
-        let Some(Asked::Call(CallState::Running { running, .. })) = self.asked.remove(id) else {
+    /// The server works on a call for too long, or for nobody.
+    pub(super) fn time_out(&mut self, id: &Id) -> Vec<Effect> {
+        let Some(Asked::Call(CallState::Running {
+            running,
+            is_unwanted,
+            ..
+        })) = self.asked.remove(id)
+        else {
             return Vec::new();
         };
-        self.late.push_back(id.clone());
-        if self.late.len() > MAX_LATE {
-            self.late.pop_front();
+        self.note_late(id);
+        if is_unwanted {
+            let text = "the call was cancelled; whether it did anything is not known";
+            let then = self.to_client(id, &Refused::denied("CANCELLED", text));
+            return vec![settle(running, lost("cancelled"), then)];
         }
         let limit = running.constraints().timeout_ms;
         let text =
@@ -76,5 +86,3 @@ fn deadline(asked: &Asked) -> Option<Instant> {
         _ => None,
     }
 }
-
-const MAX_LATE: usize = 256;
