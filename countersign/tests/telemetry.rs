@@ -289,6 +289,36 @@ fn no_secret_is_told_and_every_event_is_stored_as_it_came() {
     }
 }
 
+/// Secrets that are split, encoded, or written in the syntax of something else.
+#[test]
+fn no_shape_of_the_corpus_is_told() {
+    let shapes = json(include_str!("../../corpus/redact/shapes.json"));
+    let shapes = shapes.as_array().unwrap();
+    let (folder, config) = talkative();
+    let daemon = Daemon::start(folder.path(), &["--config", config.to_str().unwrap()]);
+    for (number, shape) in shapes.iter().enumerate() {
+        let value = String::from_utf8(shape.get("value").unwrap().to_sorted_ascii()).unwrap();
+        let body = format!(
+            r#"{{"tenant_id":"acme","session_id":"s{number}","tool_name":"read_file","args":{{"x":{value}}}}}"#
+        );
+        let (status, answer) = daemon.ask("POST", "/v1/actions", "", &body);
+        assert_eq!(status, 201, "{answer}");
+    }
+    let log = daemon.end();
+    let file = folder.path().join("data/telemetry/spans.ndjson");
+    let exported = std::fs::read_to_string(file).unwrap();
+    assert!(exported.matches("gen_ai.tool.call.arguments").count() >= shapes.len());
+    for shape in shapes {
+        for secret in shape.get("secret").unwrap().as_array().unwrap() {
+            let secret = secret.as_str().unwrap();
+            for told in [&exported, &log] {
+                let shown = told.lines().find(|line| line.contains(secret));
+                assert_eq!(shown, None, "{:?}", shape.get("what"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_callers_trace_goes_through_the_daemon() {
     let (folder, config) = talkative();

@@ -1,8 +1,10 @@
 //! Names that say that what they name is secret.
 
+use crate::span::holds_mark;
+
 /// Whether a name says so, in any case and spelling: `apiKey`, `API-KEY`, `x_api_key`, `db.password`.
 pub(crate) fn is_secret(name: &str, also: &[String]) -> bool {
-    if name.is_empty() || name.len() > LONGEST {
+    if name.is_empty() || name.len() > LONGEST || holds_mark(name) {
         return false;
     }
     let joined = joined(name);

@@ -24,6 +24,7 @@ mod general;
 mod key;
 mod redacted;
 mod redactor;
+mod shape;
 mod span;
 
 pub use class::{Public, Record, Sensitive};

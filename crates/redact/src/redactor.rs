@@ -6,7 +6,7 @@ use countersign_canon::{Json, Limits, Object};
 
 use crate::redacted::Redacted;
 use crate::span::{self, REDACTED};
-use crate::{detect, key};
+use crate::{detect, key, shape};
 
 /// What to look for beside what is always looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum RuleError {
 
 /// Which rules are always applied. INVARIANT: whoever changes what becomes of any text raises it, because
 /// evidence is recomputed by those who read it.
-pub const RULES_VERSION: u64 = 1;
+pub const RULES_VERSION: u64 = 2;
 
 /// Replaces secrets and personal data.
 #[derive(Debug, Clone, Default)]
@@ -93,15 +93,21 @@ impl Redactor {
     }
 
     fn object(&self, members: &Object, depth: usize) -> Object {
-        let names_a_secret = NAMES
-            .iter()
-            .filter_map(|name| members.get(name).and_then(Json::as_str))
-            .any(|name| self.is_secret(name));
+        let names_a_secret = members.iter().any(|(name, value)| {
+            is_any(name, NAMES) && value.as_str().is_some_and(|name| self.is_secret(name))
+        });
+        let parts = shape::secret_parts(members);
+        let columns = shape::columns(members, &|name| self.is_secret(name));
         let mut out = Object::default();
         for (name, value) in members.iter() {
-            let is_value = VALUES.contains(&name);
-            let redacted = if self.is_secret(name) || names_a_secret && is_value {
+            let is_told = names_a_secret && is_any(name, VALUES) || parts.contains(&name);
+            let redacted = if self.is_secret(name) || is_told {
                 hidden(name, value)
+            } else if is_any(name, ROWS)
+                && let Some(columns) = &columns
+                && let Some(rows) = value.as_array()
+            {
+                Json::Array(self.rows(rows, columns, depth))
             } else {
                 self.value(value, depth)
             };
@@ -111,15 +117,57 @@ impl Redactor {
     }
 
     fn array(&self, values: &[Json], depth: usize) -> Vec<Json> {
-        let mut after_name = false;
-        let each = values.iter().map(|value| {
-            let secret = std::mem::replace(&mut after_name, self.is_a_secrets_name(value));
+        if let Some((head, rows)) = values.split_first()
+            && let Some(columns) = shape::head(head, &|name| self.is_secret(name))
+        {
+            let mut table = vec![self.value(head, depth)];
+            table.extend(self.rows(rows, &columns, depth));
+            return table;
+        }
+        let split = shape::split(values);
+        let mut before = None;
+        let each = values.iter().zip(split).map(|(value, split)| {
+            let secret = self.is_a_secrets_name(before.unwrap_or(&Json::Null));
+            let before = before.replace(value);
             match value {
-                Json::String(_) | Json::Number(_) if secret => Json::from(REDACTED),
+                Json::String(_) | Json::Number(_) if secret || split => Json::from(REDACTED),
+                Json::String(text) => Json::String(self.after(before, text, depth)),
                 _ => self.value(value, depth),
             }
         });
         each.collect()
+    }
+
+    /// A word of an array, as it stands in the command line that the array may be.
+    fn after(&self, before: Option<&Json>, text: &str, depth: usize) -> String {
+        let flag = before
+            .and_then(Json::as_str)
+            .filter(|word| word.starts_with('-'));
+        let line = flag.map(|flag| format!("{flag} {text}"));
+        let redacted = line.and_then(|line| match self.replaced(&line) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(line) => Some(line.split_once(' ')?.1.to_owned()),
+        });
+        redacted.unwrap_or_else(|| self.string(text, depth))
+    }
+
+    /// The rows of a table some of whose columns are secret.
+    fn rows(&self, rows: &[Json], columns: &[bool], depth: usize) -> Vec<Json> {
+        let rows = rows.iter().map(|row| match row {
+            Json::Array(cells) => {
+                let columns = columns.iter().copied().chain(std::iter::repeat(false));
+                let cells = cells
+                    .iter()
+                    .zip(columns)
+                    .map(|(cell, secret)| match secret {
+                        true => hidden("", cell),
+                        false => self.value(cell, depth),
+                    });
+                Json::Array(cells.collect())
+            }
+            row => self.value(row, depth),
+        });
+        rows.collect()
     }
 
     /// Whether the next element of an array is a secret: `["--token", …]`, `["Authorization", …]`.
@@ -155,7 +203,7 @@ impl Redactor {
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        !span::holds_mark(name) && key::is_secret(name, &self.rules.secret_names)
+        key::is_secret(name, &self.rules.secret_names)
     }
 }
 
@@ -178,7 +226,21 @@ fn free_name(members: &Object, name: String) -> String {
     free.next().unwrap_or(name)
 }
 
-const NAMES: [&str; 6] = ["name", "key", "header", "field", "Name", "Key"];
-const VALUES: [&str; 4] = ["value", "values", "Value", "content"];
+fn is_any(name: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(name))
+}
+
+const NAMES: &[&str] = &[
+    "name",
+    "key",
+    "header",
+    "field",
+    "k",
+    "param",
+    "parameter",
+    "variable",
+];
+const VALUES: &[&str] = &["value", "values", "content", "v", "val", "default"];
+const ROWS: &[&str] = &["rows", "values", "data", "records"];
 const DEEPEST: usize = 8;
 const SHORTEST_PREFIX: usize = 3;

@@ -168,6 +168,34 @@ fn a_name_hides_its_value_in_every_spelling_and_place() {
     }
 }
 
+/// Texts and values of other kinds (`corpus/redact/shapes.json`): split, encoded, in the syntax of others.
+#[test]
+fn no_shape_of_the_corpus_survives() {
+    let redactor = Redactor::default();
+    let shapes = json(include_str!("../../../corpus/redact/shapes.json"));
+    let shapes = shapes.as_array().unwrap();
+    let mut leaks = Vec::new();
+    for shape in shapes {
+        let what = shape.get("what").unwrap();
+        let value = shape.get("value").unwrap();
+        let redacted = redactor.json(value).into_inner();
+        assert_eq!(
+            redactor.json(&redacted).as_json(),
+            &redacted,
+            "{what:?}: twice"
+        );
+        let text = String::from_utf8(redacted.to_sorted_ascii()).unwrap();
+        for secret in shape.get("secret").unwrap().as_array().unwrap() {
+            let piece = quoted(secret.as_str().unwrap());
+            if text.contains(piece.trim_matches('"')) {
+                leaks.push(format!("{what:?}: {text}"));
+            }
+        }
+    }
+    assert!(shapes.len() >= 90);
+    assert!(leaks.is_empty(), "{}", leaks.join("\n"));
+}
+
 #[test]
 fn headers_hide_all_of_their_line() {
     let redactor = Redactor::default();
@@ -219,6 +247,16 @@ fn what_is_no_secret_stays() {
         "https://example.com/a/b?page=2#top",
         "550e8400-e29b-41d4-a716-446655440000",
         "ses_01jd8x act_7 TOOL_CALL_PROPOSED",
+        "usage:\n  input_tokens: 12\n  max_tokens: 4096\n",
+        "usage: tool <token> <file>",
+        "the password is wrong, and the token was not sent",
+        "docker run -u 1000:1000 -p 8080:80 image",
+        "ssh -p 22 host; mkdir -p a/b; tar -u f",
+        "id,name,price\n1,chair,20\n2,table,40\n",
+        "https://example.com:8080/a/b and //cdn.example.com/x.js",
+        "100%25 of the caf&eacute;s &amp; bars, \\u00e9t\\u00e9",
+        "<p class=\"key\">the name of the key is below</p>",
+        "user: bob\nnote: |\n  many\n  lines\n",
     ] {
         assert_eq!(redactor.text(text).as_str(), text);
     }
@@ -345,6 +383,25 @@ fn no_text_makes_it_go_back_far() {
         "{\"a\":",
         "[",
         "\\\"",
+        "<a ",
+        "<key>",
+        "<token>x",
+        "name=\"",
+        "//a:b",
+        "@tcp(",
+        "%253D",
+        "&#61;",
+        "token,",
+        "token:\n ",
+        "token: |\n",
+        "token=\"\"\"\n",
+        "token='\\'",
+        "password '",
+        "-u a:b ",
+        "Private-Lines: ",
+        "1234:AAa",
+        "abc8Q~",
+        "cGFzc3dvcmQ9",
     ] {
         let text = unit.repeat(100_000 / unit.len());
         let redacted = redactor.text(&text);

@@ -152,11 +152,9 @@ fn record() {
     let place = replayed::folder();
     let folder = Folder::new(place.path());
     let store = Store::open(&folder, Options::default()).unwrap();
-    let manifest = Manifest::read(MANIFEST.as_bytes()).unwrap();
-    let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
     let clock = Hands(Arc::new(AtomicU64::new(1_760_000_000_000)));
     let mut story = Story {
-        engine: Engine::new(store, policies, clock.clone()),
+        engine: Engine::new(store, policies(MANIFEST), clock.clone()),
         clock,
         origin: Origin::new("operator", "agent", Path::new("/")).unwrap(),
         calls: 0,
@@ -240,9 +238,25 @@ fn record() {
         E::ModelCallFinished,
         r#"{"call_id":"m2","content":"hello"}"#,
     );
+    // Labels that come alone: with an approval of what is no call, and with a result of a tool that was
+    // seen before, after somebody has labelled it anew.
+    story.tell(
+        E::PolicyDecision,
+        r#"{"outcome":"allow","intervention_point":"input","result_labels":["private"]}"#,
+    );
+    story.engine.replace_policies(policies(
+        &MANIFEST.replace(r#"["confidential"]"#, r#"["confidential","numbers"]"#),
+    ));
+    story.call("ledger", r#"{"page":3}"#, &Says("\"3\""));
+    story.look();
     story.clock.0.fetch_add(3_600_000, Ordering::SeqCst);
     story.look();
     write(&story.engine, &folder);
+}
+
+fn policies(manifest: &str) -> Policies {
+    let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+    Policies::new(Capability::new(Some(manifest)).unwrap())
 }
 
 fn write(engine: &Engine, folder: &Folder) {
@@ -258,9 +272,12 @@ fn write(engine: &Engine, folder: &Folder) {
             reader.open_payload(event).unwrap(),
         ])
     });
-    let digest = engine.policies().digest();
-    let kept = std::fs::read_to_string(folder.policies(digest)).unwrap();
-    let policies = Json::object([(digest.to_string(), Json::from(kept))]);
+    let first = policies(MANIFEST).digest();
+    let kept = [first, engine.policies().digest()].map(|digest| {
+        let text = std::fs::read_to_string(folder.policies(digest)).unwrap();
+        (digest.to_string(), Json::from(text))
+    });
+    let policies = Json::object(kept);
     let mut text = b"{\"policies\":".to_vec();
     text.extend(policies.to_sorted());
     text.extend(b",\n\"events\":[\n");

@@ -42,7 +42,7 @@ fn is_after_flag(bytes: &[u8], at: usize) -> bool {
 fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Option<Span> {
     let bytes = text.as_bytes();
     let name_end = run_start(bytes, separator, LONGEST_GAP, |byte| {
-        matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`')
+        matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`' | b']')
     });
     let mut name_start = run_start(bytes, name_end, LONGEST_NAME, is_name);
     let before = name_start.checked_sub(1).and_then(|at| bytes.get(at));
@@ -51,10 +51,11 @@ fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Opti
         name_start = name_end.min(name_start + 2);
     }
     let name = text.get(name_start..name_end)?;
-    if !key::is_secret(name, also) {
+    let around = text.get(name_start.saturating_sub(1)..)?;
+    if begins_with_mark(around) || !key::is_secret(name, also) {
         return None;
     }
-    let gap = run_end(bytes, after, |byte| matches!(byte, b' ' | b'\t' | b'\\'));
+    let gap = value_start(bytes, after);
     let (start, quote) = match bytes.get(gap) {
         Some(quote @ (b'"' | b'\'' | b'`')) => (gap + 1, Some(*quote)),
         _ => (gap, None),
@@ -68,8 +69,12 @@ fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Opti
         run_end(bytes, start, |byte| {
             !matches!(byte, b'\r' | b'\n') && Some(byte) != around
         })
+    } else if let Some(quote) = quote {
+        quote_end(bytes, start, quote)
+    } else if begins_line(bytes, name_start) && !key::counts(name) {
+        line_value_end(bytes, (name_end, separator), start)
     } else {
-        value_end(bytes, start, quote)
+        value_end(bytes, start)
     };
     let is_count = key::counts(name)
         && text.get(start..end).is_some_and(|value| {
@@ -82,10 +87,56 @@ fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Opti
     })
 }
 
-fn value_end(bytes: &[u8], start: usize, quote: Option<u8>) -> usize {
-    if let Some(quote) = quote {
-        return run_end(bytes, start, |byte| byte != quote);
+/// Where a value begins, behind space and behind the anchor or the tag that YAML puts before it.
+fn value_start(bytes: &[u8], after: usize) -> usize {
+    let is_gap = |byte| matches!(byte, b' ' | b'\t' | b'\\');
+    let gap = run_end(bytes, after, is_gap);
+    match bytes.get(gap) {
+        Some(b'&' | b'!') => {
+            let end = run_end(bytes, gap, |byte| !byte.is_ascii_whitespace());
+            match bytes.get(end) {
+                Some(b' ') => run_end(bytes, end, is_gap),
+                _ => gap,
+            }
+        }
+        _ => gap,
     }
+}
+
+/// The end of a quoted value. A quote inside it stands behind more backslashes than the first one does.
+fn quote_end(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let slashes = |at: usize| at - run_start(bytes, at, LONGEST_GAP, |byte| byte == b'\\');
+    let first = slashes(start.saturating_sub(1));
+    let mut end = start;
+    loop {
+        end = run_end(bytes, end, |byte| byte != quote);
+        if end >= bytes.len() || slashes(end) <= first {
+            return end;
+        }
+        end += 1;
+    }
+}
+
+/// Whether a name is the first thing on its line.
+fn begins_line(bytes: &[u8], name_start: usize) -> bool {
+    let start = run_start(bytes, name_start, LONGEST_NAME, |byte| {
+        matches!(byte, b' ' | b'\t' | b'-')
+    });
+    let before = start.checked_sub(1).and_then(|at| bytes.get(at));
+    before.is_none_or(|byte| *byte == b'\n')
+}
+
+/// The end of a value in a file of lines: `NAME=value` ends with a space as in a shell, `name: value` and
+/// `name = value` with the line.
+fn line_value_end(bytes: &[u8], (name_end, separator): (usize, usize), start: usize) -> usize {
+    let is_shell = bytes.get(separator) == Some(&b'=') && name_end == separator;
+    run_end(bytes, start, |byte| match byte {
+        b'\r' | b'\n' => false,
+        byte => !(is_shell && byte.is_ascii_whitespace()),
+    })
+}
+
+fn value_end(bytes: &[u8], start: usize) -> usize {
     let is_value = |byte: u8| {
         !byte.is_ascii_whitespace()
             && !matches!(

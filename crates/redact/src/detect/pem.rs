@@ -3,29 +3,49 @@
 use crate::span::{PRIVATE_KEY, Span};
 
 pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
-    let mut from = 0;
-    while let Some(start) = position(text, BEGIN, from) {
-        let label = start + BEGIN.len();
+    for armour in ARMOURS {
+        armour.find(text, spans);
+    }
+}
+
+/// How a key is framed.
+struct Armour {
+    begin: &'static str,
+    end: &'static str,
+    dashes: &'static str,
+    /// Whether what begins is private whatever its label says.
+    is_private: bool,
+}
+
+impl Armour {
+    fn find(&self, text: &str, spans: &mut Vec<Span>) {
+        let mut from = 0;
+        while let Some(start) = position(text, self.begin, from) {
+            let label = start + self.begin.len();
+            if !self.is_private && !self.is_labelled(text, label) {
+                from = label;
+                continue;
+            }
+            // What is cut off before its end is secret too.
+            let end = position(text, self.end, label)
+                .and_then(|at| position(text, self.dashes, at + self.end.len()))
+                .map_or(text.len(), |at| at + self.dashes.len());
+            spans.push(Span {
+                start,
+                end,
+                mark: PRIVATE_KEY,
+            });
+            from = end;
+        }
+    }
+
+    fn is_labelled(&self, text: &str, label: usize) -> bool {
         let label_end = text.len().min(label + LONGEST_LABEL);
         let bytes = text.as_bytes().get(label..label_end).unwrap_or_default();
-        let dashes = bytes.windows(5).position(|five| five == b"-----");
-        let is_private = dashes
-            .and_then(|at| bytes.get(..at))
-            .is_some_and(|label| label.windows(7).any(|seven| seven == b"PRIVATE"));
-        if !is_private {
-            from = label;
-            continue;
-        }
-        // What is cut off before its end is secret too.
-        let end = position(text, END, label)
-            .and_then(|at| position(text, "-----", at + END.len()))
-            .map_or(text.len(), |at| at + 5);
-        spans.push(Span {
-            start,
-            end,
-            mark: PRIVATE_KEY,
-        });
-        from = end;
+        let dashes = self.dashes.as_bytes();
+        let end = bytes.windows(dashes.len()).position(|run| run == dashes);
+        end.and_then(|at| bytes.get(..at))
+            .is_some_and(|label| label.windows(7).any(|seven| seven == b"PRIVATE"))
     }
 }
 
@@ -33,6 +53,24 @@ fn position(text: &str, what: &str, from: usize) -> Option<usize> {
     text.get(from..)?.find(what).map(|at| from + at)
 }
 
-const BEGIN: &str = "-----BEGIN ";
-const END: &str = "-----END ";
+const ARMOURS: &[Armour] = &[
+    Armour {
+        begin: "-----BEGIN",
+        end: "-----END",
+        dashes: "-----",
+        is_private: false,
+    },
+    Armour {
+        begin: "---- BEGIN",
+        end: "---- END",
+        dashes: "----",
+        is_private: false,
+    },
+    Armour {
+        begin: "Private-Lines:",
+        end: "Private-MAC",
+        dashes: ":",
+        is_private: true,
+    },
+];
 const LONGEST_LABEL: usize = 64;

@@ -71,7 +71,10 @@ fn looks_random(run: &[u8]) -> bool {
     let has_all = lower > 0 && upper > 0 && digits > 0 && other * 8 <= run.len();
     // The secret halves of cloud keys have this length and no mark of their own.
     let is_cloud_key = run.len() == CLOUD_KEY && changes * 4 >= run.len();
+    // One case and digits, as in base32.
+    let is_one_case = (lower == 0) != (upper == 0) && other == 0 && digits > 3;
     has_all && (is_cloud_key || changes * 5 >= run.len() * 2)
+        || is_one_case && run.len() >= SHORTEST_ONE_CASE && changes * 3 >= run.len()
 }
 
 fn kind(byte: u8) -> usize {
@@ -86,3 +89,4 @@ fn kind(byte: u8) -> usize {
 const SHORTEST_HEX: usize = 32;
 const CLOUD_KEY: usize = 40;
 const SHORTEST_MIXED: usize = 24;
+const SHORTEST_ONE_CASE: usize = 32;

@@ -1,6 +1,6 @@
 //! Tokens that name their maker by how they begin.
 
-use super::{is_base64url, run_end};
+use super::{is_base64url, run_end, run_start};
 use crate::span::{JWT, Span, TOKEN};
 
 pub(super) fn find(text: &str, also: &[String], spans: &mut Vec<Span>) {
@@ -11,6 +11,8 @@ pub(super) fn find(text: &str, also: &[String], spans: &mut Vec<Span>) {
     while at < bytes.len() {
         let found = jwt(bytes, at, &mut letters_end)
             .or_else(|| known(bytes, at))
+            .or_else(|| dotted_parts(bytes, at))
+            .or_else(|| in_the_middle(bytes, at))
             .or_else(|| added(bytes, at, also))
             .or_else(|| after_scheme(bytes, at));
         match found {
@@ -67,6 +69,61 @@ fn known(bytes: &[u8], start: usize) -> Option<Span> {
         end,
         mark: TOKEN,
     })
+}
+
+/// Three parts of the lengths that bots of Discord have.
+fn dotted_parts(bytes: &[u8], start: usize) -> Option<Span> {
+    let before = start.checked_sub(1).and_then(|at| bytes.get(at));
+    if before.is_some_and(|byte| dotted(*byte)) {
+        return None;
+    }
+    let mut end = start;
+    for lengths in [23..=28, 6..=7, 27..=40] {
+        let part = run_end(bytes, end, is_base64url);
+        if !lengths.contains(&(part - end)) {
+            return None;
+        }
+        let is_last = *lengths.end() == 40;
+        if !is_last && bytes.get(part) != Some(&b'.') {
+            return None;
+        }
+        end = part + usize::from(!is_last);
+    }
+    Some(Span {
+        start,
+        end,
+        mark: TOKEN,
+    })
+}
+
+/// Tokens that are known by what stands behind their beginning: `abc8Q~…` of Azure, `123456789:AA…` of Telegram.
+fn in_the_middle(bytes: &[u8], at: usize) -> Option<Span> {
+    let (start, end) = if starts_with(bytes, at, b"Q~") {
+        (
+            run_start(bytes, at, 4, is_base64url),
+            run_end(bytes, at + 2, tilded),
+        )
+    } else if starts_with(bytes, at, b":AA") {
+        (
+            run_start(bytes, at, 10, digit),
+            run_end(bytes, at + 1, is_base64url),
+        )
+    } else {
+        return None;
+    };
+    (at - start >= 4 && end - at >= 24).then_some(Span {
+        start,
+        end,
+        mark: TOKEN,
+    })
+}
+
+fn digit(byte: u8) -> bool {
+    byte.is_ascii_digit()
+}
+
+fn tilded(byte: u8) -> bool {
+    dotted(byte) || byte == b'~'
 }
 
 fn added(bytes: &[u8], start: usize, also: &[String]) -> Option<Span> {
@@ -147,6 +204,11 @@ fn dotted(byte: u8) -> bool {
     is_base64url(byte) || byte == b'.'
 }
 
+/// What hashes of passwords are written with.
+fn crypt(byte: u8) -> bool {
+    is_base64url(byte) || matches!(byte, b'.' | b'/' | b'+' | b'=' | b'$' | b',')
+}
+
 fn path(byte: u8) -> bool {
     is_base64url(byte) || matches!(byte, b'/' | b':' | b'.')
 }
@@ -208,4 +270,16 @@ const PREFIXES: &[Prefix] = &[
     prefix("NRAK-", upper, 20), prefix("glsa_", is_base64url, 20), prefix("glc_", is_base64url, 24), prefix("ntn_", alnum, 24),
     prefix("secret_", alnum, 32), prefix("ATATT3", is_base64url, 24), prefix("EAAC", alnum, 32), prefix("sl.", is_base64url, 48),
     prefix("xkeysib-", is_base64url, 24), prefix("phc_", alnum, 24), prefix("sntrys_", is_base64url, 24), prefix("tskey-", is_base64url, 16),
+    prefix("LTAI", alnum, 12), prefix("AKID", alnum, 24), prefix("nfp_", alnum, 24), prefix("sb_secret_", is_base64url, 16),
+    prefix("fm1_", dotted, 16), prefix("fm2_", dotted, 16), prefix("HRKU-", is_base64url, 24), prefix("pat-na1-", is_base64url, 24),
+    prefix("pat-eu1-", is_base64url, 24), prefix("dt0c01.", dotted, 24), prefix("AKCp", alnum, 24), prefix("ops_eyJ", is_base64url, 16),
+    prefix("access-sandbox-", is_base64url, 24), prefix("access-production-", is_base64url, 24),
+    prefix("access_token$", crypt, 16), prefix("APA91b", is_base64url, 40), prefix("bkua_", alnum, 24), prefix("FLWSECK", is_base64url, 20),
+    prefix("4/0A", is_base64url, 20), prefix("rnd_", alnum, 24), prefix("phx_", alnum, 24), prefix("CFPAT-", is_base64url, 24),
+    prefix("CCIPAT_", is_base64url, 24), prefix("ATCTT3", is_base64url, 24), prefix("EZAK", alnum, 32), prefix("sntryu_", is_base64url, 24),
+    prefix("dp.ct.", alnum, 20), prefix("dp.sa.", alnum, 20), prefix("NRII-", is_base64url, 20), prefix("duffel_live_", is_base64url, 16),
+    // Hashes of passwords
+    prefix("$1$", crypt, 8), prefix("$5$", crypt, 8), prefix("$6$", crypt, 8), prefix("$7$", crypt, 8), prefix("$y$", crypt, 8),
+    prefix("$2a$", crypt, 8), prefix("$2b$", crypt, 8), prefix("$2x$", crypt, 8), prefix("$2y$", crypt, 8), prefix("$argon2", crypt, 8),
+    prefix("$scrypt$", crypt, 8), prefix("$pbkdf2", crypt, 8),
 ];
