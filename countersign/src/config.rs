@@ -174,6 +174,36 @@ pub(crate) const KEYS: &[Key] = &[
         "The claim that names the tenant",
     ),
     key(
+        "oidc.client_id",
+        Kind::Text,
+        None,
+        "What this daemon is called there: people sign in at the issuer",
+    ),
+    key(
+        "oidc.client_secret_file",
+        Kind::Text,
+        None,
+        "The file of the secret of that client, if it has one",
+    ),
+    key(
+        "oidc.scope",
+        Kind::Text,
+        Some("openid"),
+        "What is asked of the issuer when somebody signs in",
+    ),
+    key(
+        "oidc.public_url",
+        Kind::Text,
+        None,
+        "How browsers reach this daemon, if that is not how they call it",
+    ),
+    key(
+        "oidc.visit_minutes",
+        Kind::Count,
+        Some("480"),
+        "How long somebody who signed in stays in, at most twelve hours",
+    ),
+    key(
         "tls.client_ca",
         Kind::Text,
         None,

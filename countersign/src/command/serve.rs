@@ -114,7 +114,9 @@ impl Serve {
         let tls = plan.tls()?;
         let oidc = issuer::keys(&plan)?;
         let telling = Telling::new(&plan)?;
+        let sign_in = issuer::sign_in(&plan, oidc.as_ref())?;
         let mut settings = plan.settings(tls.is_some(), oidc);
+        settings.sign_in = sign_in;
         let options = Options {
             observer: Some(settings.wake.observer()),
             durability: plan.durability()?,

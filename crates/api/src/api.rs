@@ -1,9 +1,10 @@
 //! What the whole door shares.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use countersign_approval::ApprovalId;
 use countersign_engine::Engine;
 use countersign_event::{Scope, TenantId};
 use countersign_policy::whatif;
@@ -21,6 +22,7 @@ use crate::policies::{Keeper, PolicyBook};
 use crate::problem::{Kind, Problem};
 use crate::rate::{Buckets, Rate};
 use crate::replays::Replays;
+use crate::sign_in::{Errands, SignIn};
 use crate::work::Workers;
 use crate::{NewToken, Oidc, Role};
 
@@ -31,6 +33,8 @@ pub struct Settings {
     pub no_auth: bool,
     /// Whose tokens are taken beside our own.
     pub oidc: Option<Arc<Oidc>>,
+    /// How people sign in at that issuer, if they can.
+    pub sign_in: Option<SignIn>,
     /// Whether browsers reach the door by TLS only.
     pub is_secure: bool,
     /// Under which names the door may be called, and from which pages.
@@ -64,6 +68,7 @@ impl Default for Settings {
         Self {
             no_auth: false,
             oidc: None,
+            sign_in: None,
             is_secure: false,
             access: Access::default(),
             threads: 64,
@@ -86,6 +91,7 @@ pub struct Api {
     pub(crate) engine: Arc<Engine>,
     pub(crate) settings: Settings,
     pub(crate) doorkeeper: Doorkeeper,
+    pub(crate) errands: Errands,
     pub(crate) workers: Workers,
     pub(crate) room: Room,
     pub(crate) live: Live,
@@ -97,6 +103,8 @@ pub struct Api {
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
     tool_rates: Buckets<(TenantId, String)>,
+    /// Which requests were shown to whom, as far as it is known without asking the audit.
+    pub(crate) seen: Mutex<HashSet<(ApprovalId, String)>>,
     /// Whose sessions are whose, as far as it was asked lately.
     owners: Mutex<HashMap<Scope, Option<String>>>,
     /// Who answers what would be decided, each with what it has compiled.
@@ -120,12 +128,15 @@ impl Api {
                 settings.no_auth,
                 settings.oidc.clone(),
                 settings.is_secure,
+                &house_of(&engine),
             ),
+            errands: Errands::default(),
             workers: Workers::new(settings.threads, settings.patience),
             room: Room::new(settings.max_held_bytes),
             token_rates: Buckets::new(settings.token_rate),
             tenant_rates: Buckets::new(settings.tenant_rate),
             tool_rates: Buckets::new(settings.tool_rate),
+            seen: Mutex::default(),
             owners: Mutex::default(),
             desks: Mutex::default(),
             engine,
@@ -256,6 +267,13 @@ impl Api {
         }
         answer
     }
+}
+
+/// What tells a daemon from others on the same host: the folder of its log.
+fn house_of(engine: &Engine) -> Vec<u8> {
+    let folder = engine.store().reader().folder().path();
+    let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    whole.as_os_str().as_encoded_bytes().to_vec()
 }
 
 pub(crate) fn now_unix_ms() -> Result<u64, Problem> {

@@ -43,6 +43,9 @@ impl Parameters {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if !route.query.iter().any(|known| known.name == name) {
+                if route.takes_any_query {
+                    continue;
+                }
                 let known: Vec<&str> = route.query.iter().map(|known| known.name).collect();
                 let known = match known.is_empty() {
                     true => "none".to_owned(),

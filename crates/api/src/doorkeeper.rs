@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use countersign_canon::Hash;
 use countersign_store::TokenRow;
 use countersign_web::only;
 use subtle::ConstantTimeEq as _;
@@ -23,7 +24,7 @@ pub(crate) struct Doorkeeper {
     oidc: Option<Arc<Oidc>>,
     tokens: RwLock<Tokens>,
     /// What a browser's cookie is called here.
-    cookie: &'static str,
+    cookie: String,
     /// Codes that work once, by their hash.
     codes: Mutex<HashMap<[u8; 32], Code>>,
     /// Browsers that came in with a code, by the hash of their cookie.
@@ -56,14 +57,18 @@ enum Shown<'a> {
 }
 
 impl Doorkeeper {
-    pub(crate) fn new(open: bool, oidc: Option<Arc<Oidc>>, is_secure: bool) -> Self {
+    /// `house` is what tells this daemon from others on the same host: a browser keeps cookies by host,
+    /// whatever the port is.
+    pub(crate) fn new(open: bool, oidc: Option<Arc<Oidc>>, is_secure: bool, house: &[u8]) -> Self {
+        let house = Hash::of(house).to_string();
+        let house = house.get(..8).unwrap_or_default();
         Self {
             open,
             oidc,
             // SECURITY: no other host and no page without TLS can set a cookie of the first name.
             cookie: match is_secure {
-                true => "__Host-countersign",
-                false => "countersign",
+                true => format!("{SECURE}countersign-{house}"),
+                false => format!("countersign-{house}"),
             },
             tokens: RwLock::new(Tokens {
                 by_id: Arc::default(),
@@ -87,7 +92,7 @@ impl Doorkeeper {
 
     /// Whether asking again for tokens could help with this request. Who guesses does not make us ask.
     pub(crate) fn is_behind(&self, headers: &HeaderMap, peer: IpAddr) -> bool {
-        let Ok(Shown::Bearer(text)) = shown(headers, self.cookie) else {
+        let Ok(Shown::Bearer(text)) = shown(headers, &self.cookie) else {
             return false;
         };
         self.is_new(text, peer)
@@ -114,7 +119,7 @@ impl Doorkeeper {
             return Ok(Caller::nobody());
         }
         let now = Instant::now();
-        let shown = shown(headers, self.cookie)?;
+        let shown = shown(headers, &self.cookie)?;
         if matches!(shown, Shown::Nothing) {
             let text = "send `Authorization: Bearer TOKEN`";
             return Err(Problem::new(Kind::Unauthenticated, text));
@@ -128,7 +133,7 @@ impl Doorkeeper {
     }
 
     /// Whoever guesses is slowed down. Others at the same address are not: who has a token comes in.
-    fn wrong(&self, peer: IpAddr, text: &str) -> Problem {
+    pub(crate) fn wrong(&self, peer: IpAddr, text: &str) -> Problem {
         match self.failures.take(peer, Instant::now()) {
             Ok(()) => Problem::new(Kind::Unauthenticated, text),
             Err(wait) => {
@@ -158,7 +163,7 @@ impl Doorkeeper {
         let Some(code) = found.filter(|code| code.ends > now) else {
             return Err(self.wrong(peer, "the link was used already, or is too old"));
         };
-        self.visit(code.caller, None)
+        self.visit(code.caller, None, VISIT_TIME)
     }
 
     /// Takes a token; gives the cookie of the browser that brought it.
@@ -171,12 +176,17 @@ impl Doorkeeper {
         let caller = self.bearer(token, now_unix_ms)?;
         let caller =
             caller.ok_or_else(|| self.wrong(peer, "the token is unknown, over or taken back"))?;
-        self.visit(caller, Some(token.to_owned()))
+        self.visit(caller, Some(token.to_owned()), VISIT_TIME)
+    }
+
+    /// Lets a browser in for so long whose person the issuer has named; gives its cookie.
+    pub(crate) fn welcome(&self, caller: Caller, time: Duration) -> Result<String, Problem> {
+        self.visit(caller, None, time.min(VISIT_TIME))
     }
 
     /// Lets a browser go.
     pub(crate) fn leave(&self, headers: &HeaderMap) {
-        if let Ok(Shown::Cookie(text)) = shown(headers, self.cookie) {
+        if let Ok(Shown::Cookie(text)) = shown(headers, &self.cookie) {
             lock(&self.cookies).remove(&digest(text));
         }
     }
@@ -184,16 +194,38 @@ impl Doorkeeper {
     /// The cookie as a browser is told to keep it; without a value it is to be forgotten.
     pub(crate) fn set_cookie(&self, value: Option<&str>) -> String {
         // SECURITY: no page of another origin makes the browser send it, and no script reads it.
-        let secure = match self.cookie.starts_with("__Host-") {
+        self.cookie_text("", "Strict", value, VISIT_TIME)
+    }
+
+    /// The same for the cookie of a browser that is on its way to the issuer and back. It has to be sent
+    /// when the issuer's page leads here.
+    pub(crate) fn set_errand(&self, value: Option<&str>) -> String {
+        self.cookie_text(ERRAND, "Lax", value, ERRAND_TIME)
+    }
+
+    /// The errand that a browser is back from.
+    pub(crate) fn errand<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        cookie(headers, &format!("{}{ERRAND}", self.cookie))
+    }
+
+    fn cookie_text(&self, kind: &str, site: &str, value: Option<&str>, time: Duration) -> String {
+        let secure = match self.cookie.starts_with(SECURE) {
             true => "; Secure",
             false => "",
         };
-        let seconds = value.map_or(0, |_| VISIT_TIME.as_secs());
-        let (name, value) = (self.cookie, value.unwrap_or_default());
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+        let seconds = value.map_or(0, |_| time.as_secs());
+        let (name, value) = (&self.cookie, value.unwrap_or_default());
+        format!(
+            "{name}{kind}={value}; Path=/; HttpOnly; SameSite={site}; Max-Age={seconds}{secure}"
+        )
     }
 
-    fn visit(&self, caller: Caller, token: Option<String>) -> Result<String, Problem> {
+    fn visit(
+        &self,
+        caller: Caller,
+        token: Option<String>,
+        time: Duration,
+    ) -> Result<String, Problem> {
         let now = Instant::now();
         let no_randomness = || Problem::new(Kind::Overloaded, "the system gave no randomness");
         let cookie = random::<32>().ok_or_else(no_randomness)?;
@@ -207,7 +239,7 @@ impl Doorkeeper {
         if cookies.len() >= MAX_VISITS {
             return Err(Problem::new(Kind::Overloaded, "too many browsers are here"));
         }
-        let ends = now + VISIT_TIME;
+        let ends = now + time;
         let visit = Visit {
             caller,
             token,
@@ -316,15 +348,20 @@ fn shown<'h>(headers: &'h HeaderMap, cookie: &str) -> Result<Shown<'h>, Problem>
             )),
         };
     }
+    Ok(self::cookie(headers, cookie).map_or(Shown::Nothing, Shown::Cookie))
+}
+
+/// The cookie of this name, if there is exactly one.
+fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let cookies = headers.get_all(COOKIE).iter();
     let mut ours = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().strip_prefix(cookie)?.strip_prefix('='));
-    Ok(match (ours.next(), ours.next()) {
-        (Some(cookie), None) => Shown::Cookie(cookie),
-        _ => Shown::Nothing,
-    })
+        .filter_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
+    match (ours.next(), ours.next()) {
+        (Some(cookie), None) => Some(cookie),
+        _ => None,
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -332,6 +369,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 pub(crate) const CSRF: &str = "countersign-csrf";
+/// What browsers keep only if it came by TLS, for one host and every path.
+const SECURE: &str = "__Host-";
+/// Stands behind the name of the cookie of those who are at the issuer.
+const ERRAND: &str = "-errand";
+/// How long somebody may take to sign in at the issuer.
+pub(crate) const ERRAND_TIME: Duration = Duration::from_secs(600);
 /// How long a browser stays in.
 const VISIT_TIME: Duration = Duration::from_secs(12 * 3600);
 const CODE_TIME: Duration = Duration::from_secs(600);

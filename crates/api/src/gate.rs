@@ -82,7 +82,8 @@ async fn pass(api: Arc<Api>, path: Option<&'static str>, mut request: Request) -
     let reply = match passage.answer(path, body).await {
         Ok(reply) => reply,
         Err(problem) if passage.wants_page() => {
-            pages::trouble(passage.caller.as_ref(), &problem, &passage.parts.uri)
+            let caller = passage.caller.as_ref();
+            pages::trouble(&api, caller, &problem, &passage.parts.uri)
         }
         Err(problem) => problem.into_reply(&id),
     };

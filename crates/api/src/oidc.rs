@@ -94,6 +94,52 @@ impl Oidc {
 
     /// Who shows this token.
     pub(crate) fn caller(&self, token: &str, now_unix_ms: u64) -> Result<Caller, OidcError> {
+        let claims = self.signed(token)?;
+        self.claims(&claims, &self.settings.audience, now_unix_ms / 1000)
+    }
+
+    /// Whom the issuer names to this client, in answer to this very question.
+    ///
+    /// SECURITY: a token that was made for somebody else, or for another question, names nobody.
+    pub(crate) fn signed_in(
+        &self,
+        token: &str,
+        client: &str,
+        nonce: &str,
+        now_unix_ms: u64,
+    ) -> Result<Caller, OidcError> {
+        let claims = self.signed(token)?;
+        let wrong = |name: &str| OidcError::Claim(name.to_owned());
+        let text = |name: &str| claims.get(name).map(Json::as_str);
+        let caller = self.claims(&claims, client, now_unix_ms / 1000)?;
+        let is_answer = text("nonce").flatten().is_some_and(|given| {
+            use subtle::ConstantTimeEq as _;
+            given.as_bytes().ct_eq(nonce.as_bytes()).into()
+        });
+        if !is_answer {
+            return Err(wrong("nonce"));
+        }
+        if claims.get("iat").is_none() {
+            return Err(wrong("iat"));
+        }
+        let is_for_many = claims
+            .get("aud")
+            .and_then(Json::as_array)
+            .is_some_and(|many| many.len() > 1);
+        match text("azp") {
+            None if !is_for_many => Ok(caller),
+            Some(Some(party)) if party == client => Ok(caller),
+            _ => Err(wrong("azp")),
+        }
+    }
+
+    /// The issuer, letter by letter.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.settings.issuer
+    }
+
+    /// What a token says, if a key of the issuer has signed it.
+    fn signed(&self, token: &str) -> Result<Json, OidcError> {
         let mut parts = token.split('.');
         let (Some(head), Some(body), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -123,7 +169,7 @@ impl Oidc {
             signed.as_bytes(),
             &signature,
         )?;
-        self.claims(&object(body)?, now_unix_ms / 1000)
+        object(body)
     }
 
     fn check(
@@ -147,7 +193,7 @@ impl Oidc {
         }
     }
 
-    fn claims(&self, claims: &Json, now: u64) -> Result<Caller, OidcError> {
+    fn claims(&self, claims: &Json, audience: &str, now: u64) -> Result<Caller, OidcError> {
         let settings = &self.settings;
         let wrong = |name: &str| OidcError::Claim(name.to_owned());
         let text = |name: &str| {
@@ -159,7 +205,7 @@ impl Oidc {
         if text("iss")? != settings.issuer {
             return Err(wrong("iss"));
         }
-        let is_ours = |json: &Json| json.as_str() == Some(&settings.audience);
+        let is_ours = |json: &Json| json.as_str() == Some(audience);
         let is_for_us = match claims.get("aud") {
             Some(Json::Array(many)) => many.iter().any(is_ours),
             Some(one) => is_ours(one),

@@ -29,11 +29,14 @@ mod lease;
 mod log;
 pub(crate) mod policy;
 mod sessions;
+mod sign_in;
 
 pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
     match page {
         Page::Home => home(&call).await,
         Page::Enter => door::enter(&call).await,
+        Page::SignIn => sign_in::leave(&call).await,
+        Page::SignedIn => sign_in::back(&call).await,
         Page::Leave => door::leave(&call),
         Page::Asset => file(&call),
         Page::Inbox => inbox::show(&call, None, None).await,
@@ -55,7 +58,7 @@ pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
 }
 
 /// What is shown when something is not there, or not allowed.
-pub(crate) fn trouble(caller: Option<&Caller>, problem: &Problem, uri: &Uri) -> Reply {
+pub(crate) fn trouble(api: &Api, caller: Option<&Caller>, problem: &Problem, uri: &Uri) -> Reply {
     let kind = problem.kind();
     let who = caller.map(who);
     let frame = Frame {
@@ -68,11 +71,11 @@ pub(crate) fn trouble(caller: Option<&Caller>, problem: &Problem, uri: &Uri) -> 
     let page = match kind {
         Kind::Unauthenticated => {
             let next = uri.path_and_query().map(|place| place.as_str());
-            let next = next.filter(|_| uri.path() != "/login");
+            let next = next.filter(|_| !uri.path().starts_with("/login"));
             // Who has not tried anything has done nothing wrong.
             let text = problem.detail();
             let text = (!text.starts_with("send ")).then_some(text);
-            countersign_console::login(&frame, text, next)
+            countersign_console::login(&frame, text, next, door::issuer(api))
         }
         _ => countersign_console::trouble(&frame, kind.code(), kind.title(), problem.detail()),
     };

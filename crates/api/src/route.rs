@@ -31,6 +31,8 @@ pub struct Route {
     pub summary: &'static str,
     /// What may stand behind the path.
     pub(crate) query: &'static [Parameter],
+    /// Whether anything else may stand there too, and means nothing.
+    pub(crate) takes_any_query: bool,
     /// What the body must look like.
     pub(crate) body: Option<Shape>,
     /// The most bytes of a body.

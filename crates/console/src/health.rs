@@ -7,8 +7,10 @@ use crate::words::{self, command, duration, fact};
 /// What the page shows.
 #[derive(Debug, Default)]
 pub struct Health<'a> {
-    /// Doors: their name, how far they reach, why, and the newest thing that came by them.
-    pub doors: &'a [(&'static str, &'static str, &'static str)],
+    /// The doors that actions come by.
+    pub doors: &'a [Door],
+    /// How many of the newest actions were looked at for them.
+    pub looked_at: u64,
     /// Whether the log can be read and written.
     pub is_ready: bool,
     /// How many events there are.
@@ -23,6 +25,46 @@ pub struct Health<'a> {
     pub figures: Figures,
     /// Numbers in the text format of Prometheus.
     pub metrics: Option<&'a str>,
+}
+
+/// A door, and how far it reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Door {
+    /// What it is called.
+    pub name: String,
+    /// How far it reaches.
+    pub reach: Reach,
+    /// Why so far.
+    pub why: String,
+    /// How many of the newest actions came by it.
+    pub actions: u64,
+    /// When the newest of them did.
+    pub newest_unix_ms: Option<u64>,
+}
+
+/// How far a door reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// What is not allowed does not happen.
+    Enforcing,
+    /// It does not happen if whoever asks keeps to the answer.
+    BestEffort,
+    /// It happens, and is recorded.
+    ObserveOnly,
+    /// Nothing came by it.
+    NotSeen,
+}
+
+impl Reach {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforcing => "enforcing",
+            Self::BestEffort => "best effort",
+            Self::ObserveOnly => "observe only",
+            Self::NotSeen => "not seen",
+        }
+    }
 }
 
 /// How people are asked, and how they answer.
@@ -145,27 +187,38 @@ fn people(figures: &Figures) -> El {
 }
 
 fn doors(health: &Health<'_>) -> El {
-    let rows = health.doors.iter().map(|(name, reach, why)| {
-        let class = match *reach {
-            "enforcing" => "state ok",
-            "best effort" => "state wait",
-            _ => "state off",
+    let rows = health.doors.iter().map(|door| {
+        let (class, mark) = match door.reach {
+            Reach::Enforcing => ("state ok", " ✓"),
+            Reach::BestEffort => ("state wait", " ~"),
+            Reach::ObserveOnly => ("state bad", " ○"),
+            Reach::NotSeen => ("state off", ""),
         };
+        let reach = format!("{}{mark}", door.reach.as_str());
         el("tr")
-            .with(el("th").attr("scope", "row").text(name))
-            .with(el("td").with(el("span").class(class).text(reach)))
-            .with(el("td").text(why))
+            .with(el("th").attr("scope", "row").with(words::name(&door.name)))
+            .with(el("td").with(el("span").class(class).text(&reach)))
+            .with(el("td").class("n").text(&door.actions.to_string()))
+            .with(el("td").maybe(door.newest_unix_ms.map(words::time)))
+            .with(el("td").class("why").text(&door.why))
     });
+    let caption = format!(
+        "What each door can promise, as the newest {} actions show it",
+        health.looked_at
+    );
     el("section")
         .class("broad")
         .attr("aria-label", "Doors")
         .with(el("h2").text("Doors"))
         .with(
             el("div").class("wide").with(
-                words::table("What each door can promise", &["Door", "Reach", "Why"])
+                words::table(&caption, &["Door", "Reach", "Actions", "Newest", "Why"])
                     .with(el("tbody").each(rows)),
             ),
         )
+        .with(el("p").class("note").text(
+            "Whether a forbidden action is refused at each door is tried by countersign doctor.",
+        ))
 }
 
 /// Every histogram in the numbers, as bars.

@@ -4,8 +4,29 @@ use crate::frame::{Frame, Who};
 use crate::html::{Html, Link, el};
 use crate::words;
 
-/// The page at the door.
-pub fn login(frame: &Frame<'_>, trouble: Option<&str>, next: Option<&str>) -> Html {
+/// The page at the door. Who runs an issuer signs in there.
+pub fn login(
+    frame: &Frame<'_>,
+    trouble: Option<&str>,
+    next: Option<&str>,
+    issuer: Option<&str>,
+) -> Html {
+    let sign_in = issuer.map(|issuer| {
+        let place = Link::to(&["login", "issuer"]).maybe("next", next);
+        let name = issuer.split_once("://").map_or(issuer, |(_, rest)| rest);
+        let name = name.trim_end_matches('/');
+        el("div")
+            .class("door")
+            .with(
+                el("a")
+                    .class("button main")
+                    .id("sign-in")
+                    .link(&place)
+                    .text("Sign in at ")
+                    .with(Html::name(name)),
+            )
+            .with(el("p").class("note").text("Or come in with a token:"))
+    });
     let form = el("form")
         .attr("method", "post")
         .link(&Link::to(&["login"]))
@@ -29,13 +50,14 @@ pub fn login(frame: &Frame<'_>, trouble: Option<&str>, next: Option<&str>) -> Ht
                 .attr("autocomplete", "off")
                 .attr("spellcheck", "false")
                 .flag("required", true)
-                .flag("autofocus", true),
+                .flag("autofocus", issuer.is_none()),
         )
         .with(el("button").class("main").text("Come in"));
     let main = el("div")
         .class("narrow")
         .with(el("h1").text("Countersign"))
         .maybe(trouble.map(|text| el("p").class("trouble").attr("role", "alert").text(text)))
+        .maybe(sign_in)
         .with(form)
         .with(el("p").text(
             "Whoever runs the daemon finds a link that lets one browser in, once, in what it prints when \
@@ -45,6 +67,16 @@ pub fn login(frame: &Frame<'_>, trouble: Option<&str>, next: Option<&str>) -> Ht
             "countersign token create --role approver --tenant default --name NAME",
         ));
     frame.page("Come in", main)
+}
+
+/// What somebody sees who has signed in at the issuer, until the browser goes on.
+pub fn came_in(frame: &Frame<'_>, name: &str, next: &Link) -> Html {
+    let main = el("div")
+        .class("narrow")
+        .with(el("h1").text("You are in"))
+        .with(el("p").text("The issuer names you ").with(Html::name(name)))
+        .with(el("p").with(el("a").link(next).text("Go on")));
+    frame.page("You are in", main)
 }
 
 /// What is shown instead of a page.

@@ -183,7 +183,14 @@ fn pages(text: &str) -> Vec<(&'static str, Html)> {
     let terms = [owned.clone()];
     use countersign_console as console;
     vec![
-        ("login", console::login(&frame, Some(text), Some(text))),
+        (
+            "login",
+            console::login(&frame, Some(text), Some(text), Some(text)),
+        ),
+        (
+            "came_in",
+            console::came_in(&frame, text, &console::Link::to(&[text])),
+        ),
         ("trouble", console::trouble(&frame, text, text, text)),
         (
             "inbox",

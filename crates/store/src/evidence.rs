@@ -18,6 +18,22 @@ impl Reader {
         self.with(|db| audit::line_hash(number, db))
     }
 
+    /// Shows entries of the audit, the newest first, for as long as somebody wants to see more.
+    pub fn audit_back(&self, mut wants_more: impl FnMut(&[u8]) -> bool) -> Result<(), Error> {
+        self.with(|db: &Connection| {
+            let sql = "SELECT line FROM audit ORDER BY number DESC";
+            let mut statement = db.prepare_cached(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let line: String = row.get(0)?;
+                if !wants_more(line.as_bytes()) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The first entries of the audit, as they were written, without line ends.
     pub fn audit_lines(&self, count: u64) -> Result<Vec<Vec<u8>>, Error> {
         self.with(|db: &Connection| {

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::http::header::{ACCEPT, HeaderValue, LOCATION, SET_COOKIE};
 use countersign_console::{Frame, Link};
 
-use crate::api::now_unix_ms;
+use crate::api::{Api, now_unix_ms};
 use crate::call::Call;
 use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
@@ -24,7 +24,8 @@ pub(crate) fn link(call: &Call) -> Result<Reply, Problem> {
             waiting: None,
             follows: None,
         };
-        return Ok(super::html(countersign_console::login(&frame, None, None)));
+        let page = countersign_console::login(&frame, None, None, issuer(&call.api));
+        return Ok(super::html(page));
     };
     let cookie = call.api.doorkeeper.enter(code, call.peer.address.ip())?;
     come_in(call, Some(&cookie), &Link::to(&[]))
@@ -55,6 +56,12 @@ pub(crate) fn leave(call: &Call) -> Result<Reply, Problem> {
     come_in(call, None, &Link::to(&["login"]))
 }
 
+/// Where people can sign in, if they can.
+pub(super) fn issuer(api: &Api) -> Option<&str> {
+    let oidc = api.settings.oidc.as_ref()?;
+    api.settings.sign_in.as_ref().map(|_| oidc.issuer())
+}
+
 fn come_in(call: &Call, cookie: Option<&str>, link: &Link) -> Result<Reply, Problem> {
     let mut reply = Reply::bytes(StatusCode::SEE_OTHER, "text/plain", "come in\n");
     let cookie = call.api.doorkeeper.set_cookie(cookie);
@@ -69,7 +76,7 @@ fn come_in(call: &Call, cookie: Option<&str>, link: &Link) -> Result<Reply, Prob
 /// The page that somebody wanted to see.
 ///
 /// SECURITY: it is taken apart and put together again, so it leads nowhere else.
-fn wanted(next: &str) -> Link {
+pub(super) fn wanted(next: &str) -> Link {
     let path = next.split(['?', '#']).next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let is_plain = |part: &&str| {

@@ -10,6 +10,8 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 
+mod doors;
+
 pub(super) async fn show(call: &Call) -> Result<Reply, Problem> {
     make(call, page).await
 }
@@ -24,8 +26,10 @@ fn page(maker: &Maker) -> Result<Html, Problem> {
         (size, newest_covered(reader, size))
     });
     let metrics = api.settings.metrics.as_ref().map(|metrics| metrics());
+    let (doors, looked_at) = doors::seen(api)?;
     let health = Health {
-        doors: DOORS,
+        doors: &doors,
+        looked_at,
         is_ready: events.is_ok(),
         events: events.unwrap_or_default(),
         integrated,
@@ -107,33 +111,6 @@ fn figures(reader: &Reader) -> Result<Figures, Problem> {
     Ok(figures)
 }
 
-const DOORS: &[(&str, &str, &str)] = &[
-    (
-        "countersign mcp",
-        "enforcing",
-        "the client reaches the server through it only: a call without a permit is not sent",
-    ),
-    (
-        "countersign mcp serve",
-        "enforcing",
-        "as long as the servers behind it answer nobody else",
-    ),
-    (
-        "countersign action run",
-        "enforcing",
-        "the command after -- is started by it, with the stored bytes",
-    ),
-    (
-        "POST /v1/actions",
-        "best effort",
-        "whoever asks runs the action itself, and has to keep to the answer",
-    ),
-    (
-        "POST /v1/events",
-        "observe only",
-        "what clients tell of themselves is recorded and decided, and runs elsewhere",
-    ),
-];
 /// The newest requests that figures are made of.
 const MOST: usize = 1000;
 const HASTY_MS: u64 = 1000;

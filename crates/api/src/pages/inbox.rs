@@ -1,6 +1,6 @@
 //! The inbox.
 
-use countersign_approval::{Reason, SideEffect, State};
+use countersign_approval::{Human, Reason, SideEffect, State};
 use countersign_canon::{Json, Limits};
 use countersign_console::{Card, Html, Inbox, Link, Tab};
 use countersign_engine::Standing;
@@ -8,7 +8,7 @@ use countersign_event::TenantId;
 use countersign_store::Approval;
 
 use super::{Maker, field, follow, make, to};
-use crate::api::Api;
+use crate::api::{Api, lock};
 use crate::approvals::summary;
 use crate::call::Call;
 use crate::problem::{Kind, Problem};
@@ -88,6 +88,9 @@ fn page(maker: &Maker, id: Option<&str>, trouble: Option<&str>) -> Result<Html, 
             Some(first) => api.engine.approval(first.row.id)?,
         },
     };
+    if let Some(standing) = &open {
+        maker.note_view(standing)?;
+    }
     let open = open.map(|standing| Open::read(standing, api)).transpose()?;
     let follows = match own {
         None => follow(&[("q", APPROVALS)]),
@@ -102,6 +105,35 @@ fn page(maker: &Maker, id: Option<&str>, trouble: Option<&str>) -> Result<Html, 
             card: open.as_ref().map(|open| open.card(trouble)),
         },
     ))
+}
+
+impl Maker {
+    /// That somebody who may decide was shown what is held is in the audit, once for each who was.
+    ///
+    /// FAIL-CLOSED: what cannot be noted is not shown.
+    fn note_view(&self, standing: &Standing) -> Result<(), Problem> {
+        if standing.row.state != State::Pending || !self.who.decides {
+            return Ok(());
+        }
+        let Ok(person) = Human::new(self.caller.name.clone()) else {
+            return Ok(());
+        };
+        let way = format!("console, as {}", self.caller.id);
+        // One after the other: two pages that are opened at once are one view.
+        let mut seen = lock(&self.api.seen);
+        let view = (standing.row.id, way);
+        if seen.contains(&view) {
+            return Ok(());
+        }
+        self.api
+            .engine
+            .note_first_view(standing, &person, &view.1)?;
+        if seen.len() >= MAX_SEEN {
+            seen.clear();
+        }
+        seen.insert(view);
+        Ok(())
+    }
 }
 
 /// Everything that there is to see of a request.
@@ -208,5 +240,7 @@ const APPROVALS: &str =
 /// As many are listed; there is no deciding more in a day.
 const MOST: usize = 500;
 const LATELY: usize = 12;
+/// As many views are known without looking into the audit.
+const MAX_SEEN: usize = 100_000;
 /// How many events before the request are shown with it.
 const BEFORE: u64 = 8;

@@ -10,6 +10,8 @@ use crate::shape::Shape;
 pub(crate) enum Page {
     Home,
     Enter,
+    SignIn,
+    SignedIn,
     Leave,
     Asset,
     Inbox,
@@ -61,6 +63,19 @@ const QUERY: Parameter = parameter("q", "Words such as `decision:deny tool:mcp.*
 pub(super) const ROUTES: &[Route] = &[
     page("/", Permission::Look, Page::Home, &[], "The page to begin with"),
     form("/login", Permission::Enter, Page::Enter, 64 << 10, "Let a browser in with a token"),
+    page("/login/issuer", Permission::Enter, Page::SignIn, &[
+        parameter("next", "The page to see afterwards"),
+    ], "Sign in at the issuer"),
+    Route {
+        // The issuer may say more than anybody asked for.
+        takes_any_query: true,
+        ..page("/login/back", Permission::Enter, Page::SignedIn, &[
+            parameter("code", "What the issuer gives for a token"),
+            parameter("state", "Which browser it is for"),
+            parameter("iss", "Who says so"),
+            parameter("error", "Why there is no code"),
+        ], "Back from the issuer")
+    },
     form("/logout", Permission::Look, Page::Leave, 4 << 10, "Let a browser go"),
     page("/assets/{name}", Permission::Knock, Page::Asset, &[], "The files that pages load"),
     page("/inbox", Permission::ReadApprovals, Page::Inbox, &[], "What is held"),

@@ -23,6 +23,7 @@ pub(super) const fn get(
         endpoint,
         summary,
         query: &[],
+        takes_any_query: false,
         body: None,
         max_body: 0,
         answer: (200, Some(answer)),

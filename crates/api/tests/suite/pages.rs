@@ -2,8 +2,11 @@
 
 use countersign_api::{Permission, ROUTES, Role, Settings, Verb};
 use countersign_approval::{Human, SigningKey};
+use countersign_canon::Json;
+use countersign_policy::Policies;
+use countersign_policy::capability::Capability;
 
-use crate::scene::{Answer, Scene};
+use crate::scene::{Answer, Scene, json};
 
 const MANIFEST: &str =
     r#"{"permissions":{"tools":["read_file","pay"],"approval_required":["pay"]}}"#;
@@ -225,17 +228,141 @@ fn under_tls_the_cookie_is_for_this_host_only() {
     let scene = Scene::with(None, settings);
     let entered = scene.ask("GET", &scene.api.login_path().unwrap(), None, None);
     let cookie = entered.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("__Host-countersign="), "{cookie}");
+    assert!(cookie.starts_with("__Host-countersign-"), "{cookie}");
     assert!(cookie.contains("; Path=/;") && cookie.ends_with("; Secure"));
-    let value = cookie.split(['=', ';']).nth(1).unwrap();
+    let (name, rest) = cookie.split_once('=').unwrap();
+    let value = rest.split(';').next().unwrap();
     let named = |name: &str| {
         let header = format!("Cookie: {name}={value}\r\n");
         scene.say("GET", "/v1/me", &header, None).status
     };
+    let plain = name.strip_prefix("__Host-").unwrap();
+    assert_eq!((named(name), named(plain)), (200, 401));
+}
+
+#[test]
+fn two_daemons_on_one_host_keep_their_browsers_apart() {
+    let scenes = [Scene::new(None), Scene::new(None)];
+    let cookies = scenes
+        .iter()
+        .map(|scene| enter(scene, &scene.token(Role::Operator)).0);
+    let cookies: Vec<String> = cookies.collect();
+    let pairs: Vec<&str> = cookies
+        .iter()
+        .map(|line| line.trim_end().strip_prefix("Cookie: ").unwrap())
+        .collect();
+    // A browser sends both to each of them: it does not look at ports.
+    let both = format!("Cookie: {}\r\n", pairs.join("; "));
+    for scene in &scenes {
+        assert_eq!(scene.say("GET", "/v1/me", &both, None).status, 200);
+        let left = form(
+            scene,
+            "/logout",
+            &both,
+            &format!(
+                "csrf={}",
+                scene.say("GET", "/v1/me", &both, None).text("csrf_token")
+            ),
+        );
+        assert_eq!(left.status, 303);
+        assert_eq!(scene.say("GET", "/v1/me", &both, None).status, 401);
+    }
+}
+
+#[test]
+fn who_is_shown_what_is_held_is_in_the_audit_once() {
+    let scene = Scene::new(Some(MANIFEST));
+    let approval = held(&scene);
+    let viewed = || -> Vec<String> {
+        let count = scene.engine.store().reader().audit_head().unwrap().count;
+        let lines = scene.engine.store().reader().audit_lines(count).unwrap();
+        let entries = lines
+            .iter()
+            .map(|line| json(std::str::from_utf8(line).unwrap()));
+        let word = |entry: &Json, name: &str| {
+            entry
+                .get(name)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        entries
+            .filter(|entry| word(entry, "outcome") == "viewed")
+            .inspect(|entry| assert_eq!(word(entry, "envelope_id"), approval))
+            .map(|entry| format!("{} {}", word(&entry, "actor"), word(&entry, "detail")))
+            .collect()
+    };
+    // Who only looks after things is not asked.
     assert_eq!(
-        (named("__Host-countersign"), named("countersign")),
-        (200, 401)
+        look(&scene, "/inbox", &scene.token(Role::Auditor)).status,
+        200
     );
+    assert_eq!(viewed(), [""; 0]);
+    let dana = scene.token_for(Role::Approver, "dana", Some("acme"), None);
+    for path in [
+        "/inbox",
+        &format!("/inbox/{approval}"),
+        "/inbox",
+        "/sessions",
+    ] {
+        assert_eq!(look(&scene, path, &dana).status, 200);
+    }
+    let id = format!("tok_{}", dana.split('_').nth(1).unwrap());
+    let of_dana = format!("human:dana console, as {id}");
+    assert_eq!(viewed(), [of_dana.as_str()]);
+    // Two windows at once are one view.
+    let lee = scene.token_for(Role::Approver, "lee", Some("acme"), None);
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| assert_eq!(look(&scene, "/inbox", &lee).status, 200));
+        }
+    });
+    assert_eq!(viewed().len(), 2);
+    // A daemon that has started anew finds it in the audit.
+    let id = format!("console, as {id}");
+    let standing = scene
+        .engine
+        .approval(approval.parse().unwrap())
+        .unwrap()
+        .unwrap();
+    let dana = Human::new("dana").unwrap();
+    assert!(!scene.engine.note_first_view(&standing, &dana, &id).unwrap());
+    assert!(
+        scene
+            .engine
+            .note_first_view(&standing, &dana, "elsewhere")
+            .unwrap()
+    );
+    // Whose tenant is another one is shown nothing, so there is nothing to note.
+    let foreign = scene.token_for(Role::Approver, "kim", Some("other"), None);
+    assert_eq!(
+        look(&scene, &format!("/inbox/{approval}"), &foreign).status,
+        404
+    );
+    assert_eq!(viewed().len(), 3);
+}
+
+#[test]
+fn how_far_a_door_reaches_follows_from_how_it_is_opened() {
+    let page = |scene: &Scene| text(&look(scene, "/health", &scene.token(Role::Operator)));
+    let scene = Scene::new(Some(MANIFEST));
+    held(&scene);
+    let health = page(&scene);
+    assert!(health.contains("has to keep to the answer"), "{health}");
+    assert!(health.contains("MCP servers") && health.contains("not seen"));
+    // The same door, when the policies only observe.
+    let policies = Policies::new(Capability::new(None).unwrap()).observing();
+    scene.engine.replace_policies(policies);
+    let health = page(&scene);
+    assert!(health.contains("observe: nothing is refused"), "{health}");
+    assert!(!health.contains("has to keep to the answer"));
+
+    let settings = Settings {
+        no_auth: true,
+        ..Settings::default()
+    };
+    let scene = Scene::with(Some(MANIFEST), settings);
+    assert!(page(&scene).contains("--no-auth: whoever reaches it is the operator"));
 }
 
 #[test]

@@ -55,12 +55,60 @@ impl Engine {
 
     /// Notes in the audit that somebody was shown a request.
     pub fn note_view(&self, standing: &Standing, who: &Human) -> Result<(), crate::Refusal> {
+        self.note_shown(standing, who, None)
+    }
+
+    /// Notes in the audit that somebody was shown a request, and in which way, unless it is there already.
+    /// Says whether it was not. Whoever calls this twice at once for one person has two entries.
+    pub fn note_first_view(
+        &self,
+        standing: &Standing,
+        who: &Human,
+        way: &str,
+    ) -> Result<bool, crate::Refusal> {
+        let is_new = !self.has_viewed(standing, who, way)?;
+        if is_new {
+            self.note_shown(standing, who, Some(way))?;
+        }
+        Ok(is_new)
+    }
+
+    /// Looks back from the newest entry of the audit to the one that asked.
+    fn has_viewed(&self, standing: &Standing, who: &Human, way: &str) -> Result<bool, Fault> {
+        let (id, actor) = (standing.envelope.id().to_string(), who.to_string());
+        let mut found = false;
+        self.store().reader().audit_back(|line| {
+            let Ok((entry, _)) = Entry::read(line) else {
+                return true;
+            };
+            if entry
+                .about
+                .as_ref()
+                .is_none_or(|about| about.envelope != id)
+            {
+                return true;
+            }
+            found = entry.outcome == Outcome::Viewed
+                && entry.actor.as_deref() == Some(&actor)
+                && entry.detail.as_deref() == Some(way);
+            !found && entry.outcome != Outcome::Requested
+        })?;
+        Ok(found)
+    }
+
+    fn note_shown(
+        &self,
+        standing: &Standing,
+        who: &Human,
+        way: Option<&str>,
+    ) -> Result<(), crate::Refusal> {
         let now = self.now()?;
         let display = standing.rendering.display_sha256();
         let mut entry = Entry::new(now, Outcome::Viewed);
         entry.about = Some(About::envelope(&standing.envelope));
         entry.actor = Some(who.to_string());
         entry.display = Some(display);
+        entry.detail = way.map(str::to_owned);
         let checkpoint = CheckpointCreated {
             checkpoint_id: Some(format!("viewed {}", standing.envelope.id())),
             snapshot_hash: Some(display.to_string()),
