@@ -12,7 +12,7 @@ import sys
 import warnings
 
 import stdio_bytes
-from places import FIXTURE, MODULES, environment, module, proxied, scratch, started, verified, wrapped
+from places import FIXTURE, MODULES, SHORT, environment, module, proxied, scratch, started, verified, wrapped
 
 EVERYTHING = [*module("@modelcontextprotocol/server-everything"), "stdio"]
 FILESYSTEM = [*module("@modelcontextprotocol/server-filesystem"), "@work"]
@@ -170,9 +170,12 @@ def checks():
         yield lambda name=name, command=command, calls=calls: stdio_bytes.check(name, command, "2025-11-25", calls)
     for client in (python_sdk, openai_agents, inspector):
         for name in SERVERS:
-            yield lambda client=client, name=name: programs(client, name)
-        yield lambda client=client: everything(client)
-    yield claude_code
+            if not SHORT or client is python_sdk or name == "everything":
+                yield lambda client=client, name=name: programs(client, name)
+        if not SHORT or client is python_sdk:
+            yield lambda client=client: everything(client)
+    if not SHORT:
+        yield claude_code
 
 
 def programs(client, name):

@@ -17,6 +17,9 @@ NODE = str(MODULES / "node/bin/node")
 MCP = MODULES / "@modelcontextprotocol"
 PYTHON = str(PEERS / "venv/bin/python")
 
+# Whether only the most telling part is run.
+SHORT = os.environ.get("COUNTERSIGN_SHORT", "") not in ("", "0")
+
 # Both let every call through: one because nothing is stopped, one because everything is allowed.
 MODES = {
     "observe": ["--mode", "observe"],

@@ -1,9 +1,12 @@
 //! What a wrapped server asks the client's model or human, and what it hears.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::wrapped::{Client, INITIALIZE, Place};
-use crate::{countersign, lay_out, replays, say};
+use crate::{Daemon, countersign, lay_out, replays, say};
 
 /// A server that asks the client's model, and says what it heard.
 const SERVER: &str = r#"while read -r line; do case "$line" in
@@ -120,6 +123,85 @@ fn what_a_server_asks_a_human_and_hears_is_looked_at() {
         "{asked} {heard}"
     );
     let (_, heard) = elicited("your name", "rude words");
+    assert!(
+        heard.contains("\"error\"") && !heard.contains("rude words"),
+        "{heard}"
+    );
+}
+
+/// The same at the HTTP door: what the client hears on the stream of its call, and what the server hears.
+fn elicited_over_http(question: &str, answer: &str) -> (String, String) {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let script = place.path("server.sh");
+    std::fs::write(&script, ASKING).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "serve", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(place.path("data"));
+    command.arg("--manifest").arg(place.path("manifest.json"));
+    let mut door = Daemon::of(command.args(["--acs", &acs, "--", "sh"]).arg(&script));
+    let able = "\"capabilities\":{\"elicitation\":{}}";
+    door.mcp(&INITIALIZE.replace("\"capabilities\":{}", able));
+    let session = door.session.clone().unwrap();
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"say":"{question}"}}}}}}"#
+    );
+    let mut stream = TcpStream::connect(&door.address).unwrap();
+    let patience = Some(Duration::from_secs(60));
+    stream.set_read_timeout(patience).unwrap();
+    let (host, length) = (&door.address, call.len());
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream
+        .write_all(format!("{head}{call}").as_bytes())
+        .unwrap();
+    let (mut heard, mut has_answered) = (String::new(), false);
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).unwrap();
+        if count == 0 {
+            break;
+        }
+        heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if heard.contains("elicitation/create") && !has_answered {
+            has_answered = true;
+            let answer = format!(
+                r#"{{"jsonrpc":"2.0","id":"q","result":{{"action":"accept","content":{{"n":"{answer}"}}}}}}"#
+            );
+            let got = door.mcp(&answer);
+            assert!(got.starts_with("HTTP/1.1 202"), "{got}");
+        }
+    }
+    assert!(heard.contains("\"asked\""), "{heard}");
+    door.end();
+    place.verify();
+    replays(&place.path("data"));
+    let exported = countersign(&place.path("data"), &["log", "export"]);
+    assert!(exported.contains("\"intervention_point\":\"output\""));
+    assert_eq!(
+        exported.contains("\"intervention_point\":\"input\""),
+        has_answered
+    );
+    (heard, place.lines("server.sh.heard").join("\n"))
+}
+
+#[test]
+fn the_http_door_looks_at_what_a_server_asks_a_human_and_hears() {
+    let (asked, heard) = elicited_over_http("your name", "dana");
+    assert!(asked.contains("your name"), "{asked}");
+    assert!(heard.contains("dana"), "{heard}");
+    let (asked, _) = elicited_over_http("answer now", "dana");
+    assert!(
+        asked.contains("\"please\"") && !asked.contains("answer now"),
+        "{asked}"
+    );
+    for refused in ["a rude question", "something odd"] {
+        let (asked, heard) = elicited_over_http(refused, "dana");
+        assert!(!asked.contains("elicitation/create"), "{asked}");
+        assert!(heard.contains("\"error\""), "{heard}");
+    }
+    let (_, heard) = elicited_over_http("your name", "rude words");
     assert!(
         heard.contains("\"error\"") && !heard.contains("rude words"),
         "{heard}"

@@ -7,6 +7,8 @@ use countersign_canon::{Json, Object};
 use countersign_policy::{Hearing, Unheard};
 
 use crate::limits::depth;
+use crate::policies::Dispatch;
+use crate::prompts::with_prompt;
 use crate::reserved::Failure;
 use crate::{AnnotatorKind, Input, Limits, Manifest, Reserved};
 
@@ -28,7 +30,8 @@ pub struct AnnotatorCall<'a> {
     pub name: &'a str,
     /// What it is.
     pub kind: AnnotatorKind,
-    /// Its declaration with the fields of the point laid over it.
+    /// Its declaration with the fields of the point laid over it. A prompt that stands elsewhere is read:
+    /// it is `system_prompt`.
     pub fields: &'a Object,
     /// What it looks at.
     pub value: &'a Json,
@@ -65,6 +68,7 @@ pub(crate) struct Annotators<'a> {
     pub(crate) ask: &'a dyn Annotate,
     pub(crate) limits: &'a Limits,
     pub(crate) hearing: &'a Hearing,
+    pub(crate) policies: &'a dyn Dispatch,
 }
 
 impl Annotators<'_> {
@@ -89,10 +93,12 @@ impl Annotators<'_> {
             })?;
             let kind = self.manifest.annotators().get(name);
             let kind = kind.map(|known| known.kind);
+            let prompt = self.policies.prompt(input.point(), name);
+            let fields = prompt.map(|prompt| with_prompt(&annotation.fields, prompt));
             let call = AnnotatorCall {
                 name,
                 kind: kind.ok_or_else(|| Failure::new(Reserved::ManifestInvalid, name.as_str()))?,
-                fields: &annotation.fields,
+                fields: fields.as_ref().unwrap_or(&annotation.fields),
                 value: &value,
                 input,
             };

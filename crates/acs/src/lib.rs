@@ -45,6 +45,7 @@ mod manifest;
 mod mode;
 mod offline;
 mod policies;
+mod prompts;
 mod reserved;
 mod runtime;
 mod voice;

@@ -20,6 +20,7 @@ pub use model::{
     Annotation, Annotator, AnnotatorKind, Approval, Binding, CedarPolicy, CustomPolicy, OnTimeout,
     PointConfig, Policy, RegoPolicy, Resolver, TestPolicy,
 };
+pub(crate) use pin::Pinned;
 pub use pin::is_near;
 
 use std::collections::BTreeMap;

@@ -11,12 +11,18 @@ use std::sync::Arc;
 
 use countersign_canon::{Digest, Json, Object};
 
+use crate::prompts::Prompts;
 use crate::{Binding, Input, Limits, LoadError, Loader, Manifest, Point, Policy};
 
 /// Who answers for policies.
 pub trait Dispatch: Send + Sync {
     /// The policy's answer, which is not yet a verdict.
     fn dispatch(&self, call: &PolicyCall<'_>) -> Result<Json, DispatchError>;
+
+    /// The prompt of an annotator of this point that stands in a file or at an address.
+    fn prompt(&self, _: Point, _: &str) -> Option<&str> {
+        None
+    }
 
     /// Over everything that its answers depend on, as far as it is known.
     fn digest(&self) -> Digest {
@@ -70,6 +76,7 @@ pub struct Policies {
     rego: BTreeMap<Point, Arc<rego::Rego>>,
     cedar: BTreeMap<String, cedar::Cedar>,
     adapters: BTreeMap<String, Arc<dyn Adapter>>,
+    prompts: Prompts,
 }
 
 /// Why policies cannot be made ready.
@@ -83,6 +90,14 @@ pub enum ActivationError {
         /// Why.
         error: LoadError,
     },
+    /// The prompt of an annotator cannot be read.
+    #[error("annotator `{annotator}`: {problem}")]
+    Prompt {
+        /// The annotator.
+        annotator: String,
+        /// Why.
+        problem: String,
+    },
     /// The policy itself is wrong.
     #[error("policy `{id}`: {problem}")]
     Policy {
@@ -94,7 +109,7 @@ pub enum ActivationError {
 }
 
 impl Policies {
-    /// Reads and compiles every policy that a point asks.
+    /// Reads and compiles every policy that a point asks, and reads prompts that stand elsewhere.
     pub fn activate(manifest: &Manifest, loader: &dyn Loader) -> Result<Self, ActivationError> {
         Self::activate_within(manifest, loader, &Limits::default())
     }
@@ -109,6 +124,7 @@ impl Policies {
             rego: BTreeMap::new(),
             cedar: BTreeMap::new(),
             adapters: BTreeMap::new(),
+            prompts: Prompts::read(manifest, loader, limits)?,
         };
         for (point, config) in manifest.points() {
             let binding = &config.policy;
@@ -148,6 +164,10 @@ impl Policies {
 }
 
 impl Dispatch for Policies {
+    fn prompt(&self, point: Point, annotator: &str) -> Option<&str> {
+        self.prompts.of(point, annotator)
+    }
+
     fn digest(&self) -> Digest {
         self.combined()
     }
@@ -188,10 +208,11 @@ impl Policies {
     /// Each with its length before it, so that nothing can move from one to the next.
     fn combined(&self) -> Digest {
         let rego = self.rego.iter();
-        let rego = rego.map(|(point, policy)| (point.as_str(), policy.digest()));
+        let rego = rego.map(|(point, policy)| (point.to_string(), policy.digest()));
         let cedar = self.cedar.iter();
-        let cedar = cedar.map(|(id, policy)| (id.as_str(), policy.digest()));
-        rego.chain(cedar).fold(Digest::of(b""), |all, (name, one)| {
+        let cedar = cedar.map(|(id, policy)| (id.clone(), policy.digest()));
+        let all = rego.chain(cedar).chain(self.prompts.digests());
+        all.fold(Digest::of(b""), |all, (name, one)| {
             let length = (name.len() as u64).to_be_bytes();
             Digest::of_parts(&[all.as_bytes(), &length, name.as_bytes(), one.as_bytes()])
         })

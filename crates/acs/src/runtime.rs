@@ -115,6 +115,7 @@ impl Runtime {
             ask: &*self.annotators,
             limits: &self.limits,
             hearing,
+            policies: &*self.policies,
         };
         input.annotations = annotators.annotations(input)?;
         self.check_depth(input, measured.depth, target_depth)?;

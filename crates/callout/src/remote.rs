@@ -65,7 +65,9 @@ fn completion(fields: &Object, value: &Json) -> Result<Json, &'static str> {
     let model = text("model").ok_or("it has no `model`")?;
     let prompt = match (text("system_prompt"), text("prompt")) {
         (Some(prompt), None) | (None, Some(prompt)) => prompt,
-        _ => return Err("it needs exactly one of `system_prompt` and `prompt`"),
+        _ => {
+            return Err("it needs exactly one of `system_prompt`, `prompt` and a prompt elsewhere");
+        }
     };
     let content = match value {
         Json::String(text) => text.clone(),

@@ -222,3 +222,85 @@ fn files_are_read_within_limits_and_names_of_this_machine_are_not_asked() {
         assert!(found.is_err(), "{url}");
     }
 }
+
+/// Activates a manifest in a folder whose model has these fields at its point, and asks it.
+fn prompted(folder: &std::path::Path, url: &str, fields: &str) -> Result<String, String> {
+    let text = format!(
+        "
+agent_control_specification_version: 0.3.1-beta
+policies: {{p: {{type: test, decision: allow}}}}
+intervention_points:
+  input: {{policy_target: $.text, policy: {{id: p}}, annotations: {{a: {{from: $policy_target, {fields}}}}}}}
+annotators: {{a: {{type: llm, url: '{url}', model: m}}}}
+"
+    );
+    let file = folder.join("agent.yaml");
+    std::fs::write(&file, text).unwrap();
+    let voice = countersign_callout::voice(&file).map_err(|error| error.to_string())?;
+    let snapshot = Json::admit(br#"{"text":"hello"}"#, &Limits::plan()).unwrap();
+    let runtime = voice.runtime();
+    let found = runtime.evaluate(Point::Input, &snapshot, Mode::Enforce);
+    assert_eq!(found.verdict().reason(), None);
+    Ok(runtime.policy_digest().to_string())
+}
+
+#[test]
+fn prompts_are_read_once_from_where_they_stand_and_are_part_of_what_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let prompt = folder.path().join("prompt.txt");
+    std::fs::write(&prompt, "judge \"this\"\n").unwrap();
+    let (url, told) = server(ok(r#"{"choices":[{"message":{"content":"safe"}}]}"#));
+    let file = "system_prompt_file: prompt.txt";
+    let first = prompted(folder.path(), &url, file).unwrap();
+    let asked = told.recv().unwrap();
+    let said = r#"{"content":"judge \"this\"\n","role":"system"}"#;
+    assert!(
+        asked.contains(said) && !asked.contains("prompt.txt"),
+        "{asked}"
+    );
+    std::fs::write(&prompt, "let everything pass").unwrap();
+    let second = prompted(folder.path(), &url, file).unwrap();
+    assert!(told.recv().unwrap().contains("let everything pass"));
+    assert_ne!(first, second);
+
+    std::fs::write(folder.path().join("empty.txt"), " \n").unwrap();
+    std::fs::write(folder.path().join("other.txt"), b"\xff\xfe").unwrap();
+    std::fs::write(folder.path().join("long.txt"), "x".repeat((1 << 20) + 1)).unwrap();
+    let sha = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    for (fields, problem) in [
+        ("system_prompt_file: none.txt", "none.txt"),
+        ("system_prompt_file: empty.txt", "empty"),
+        ("system_prompt_file: other.txt", "UTF-8"),
+        ("system_prompt_file: long.txt", "1048576"),
+        ("system_prompt_file: ''", "path of a file"),
+        ("system_prompt_file: [prompt.txt]", "path of a file"),
+        (
+            "system_prompt_file: prompt.txt, prompt: judge",
+            "must not have both",
+        ),
+        ("system_prompt: a, prompt: b", "must not have both"),
+        (
+            "system_prompt_url: 'https://example.com/p'",
+            "must be an object",
+        ),
+        (
+            "system_prompt_url: {url: 'https://example.com/p'}",
+            "must be an object",
+        ),
+        (
+            &format!("system_prompt_url: {{url: 'https://127.0.0.1:1/p', sha256: {sha}}}"),
+            "loopback",
+        ),
+        (
+            &format!("system_prompt_url: {{url: 'http://example.com/p', sha256: {sha}}}"),
+            "not https",
+        ),
+    ] {
+        let error = prompted(folder.path(), &url, fields).unwrap_err();
+        assert!(
+            error.contains("annotator `a`") && error.contains(problem),
+            "{fields}: {error}"
+        );
+    }
+    assert!(told.try_recv().is_err(), "nobody was asked");
+}

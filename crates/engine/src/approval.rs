@@ -15,7 +15,7 @@ use countersign_event::payload::{ApprovalRequested, Payload};
 use countersign_event::{EventType, Line};
 use countersign_policy::Policies;
 use countersign_policy::capability::Judgement;
-use countersign_store::{Approval, Change, Reader, Stored};
+use countersign_store::{Approval, Change, Reader, Requested, Stored};
 
 use crate::hot::Hot;
 use crate::origin::workspace;
@@ -100,15 +100,10 @@ impl Standing {
 
 /// A request, read back from the event that asked for it.
 pub(crate) fn standing(row: Approval, reader: &Reader) -> Result<Standing, Fault> {
-    let event = question(&row, reader)?;
+    let event = reader.event(&row.scope, row.seq)?;
+    let event = event.ok_or_else(|| history("the event that asked is gone"))?;
     let (envelope, rendering) = read_back(&event, reader)?;
     stand(row, Arc::new(envelope), Arc::new(rendering))
-}
-
-/// The event that asked.
-fn question(row: &Approval, reader: &Reader) -> Result<Stored, Fault> {
-    let event = reader.event(&row.scope, row.seq)?;
-    event.ok_or_else(|| history("the event that asked is gone"))
 }
 
 fn read_back(event: &Stored, reader: &Reader) -> Result<(Envelope, Rendering), Fault> {

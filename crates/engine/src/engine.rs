@@ -313,8 +313,8 @@ impl Engine {
 
     /// A request for approval as it stands.
     pub fn approval(&self, id: ApprovalId) -> Result<Option<Standing>, Refusal> {
-        let row = self.store.reader().approval(id).map_err(Fault::from)?;
-        Ok(row.map(|row| self.standing(row)).transpose()?)
+        let asked = self.store.reader().asked(id).map_err(Fault::from)?;
+        Ok(asked.map(|asked| self.standing(asked)).transpose()?)
     }
 
     pub(crate) fn instance(&self) -> Result<&Instance, Fault> {

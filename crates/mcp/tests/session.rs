@@ -394,8 +394,13 @@ fn a_batch_goes_its_ways_one_by_one_in_the_only_revision_that_has_them() {
         "[1]",
         &format!("[{batch}]"),
         &format!("[{}]", call("9", "read", "{}").repeat(2)),
+        &format!("[{}]", vec!["1"; 129].join(",")),
+        // The peers introduce themselves, and other revisions speak, outside of batches.
+        r#"[{"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}]"#,
+        r#"[{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"read","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]"#,
     ] {
         let got = scene.send(bad);
+        assert!(!got.is_empty(), "{bad}");
         assert!(
             got.iter().all(|frame| error(frame).1 == "FRAME_REFUSED"),
             "{bad}: {got:?}"

@@ -10,6 +10,7 @@ use countersign_approval::{
     ApprovalId, Envelope, LeaseId, Nonce, PlanHash, Resolved, State, UnixMs, Verified,
 };
 use countersign_event::Scope;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use crate::lease::charge;
@@ -85,6 +86,15 @@ pub struct Approval {
     pub ends: Option<UnixMs>,
     /// The process that took its one use.
     pub owner: Option<String>,
+}
+
+/// An approval with the event that asked for it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Requested {
+    /// The approval.
+    pub approval: Approval,
+    /// The event.
+    pub event: Stored,
 }
 
 /// Why a change was not made. Its event was not recorded either.
@@ -394,11 +404,43 @@ impl Reader {
         Ok(self.approvals_where("a.id = ?1", [id.to_string()])?.pop())
     }
 
-    /// The approval with this nonce.
-    pub fn approval_by_nonce(&self, nonce: Nonce) -> Result<Option<Approval>, Error> {
-        Ok(self
-            .approvals_where("a.nonce = ?1", [nonce.to_string()])?
-            .pop())
+    /// One approval with the event that asked for it.
+    pub fn asked(&self, id: ApprovalId) -> Result<Option<Requested>, Error> {
+        self.asked_where("a.id = ?1", id.to_string())
+    }
+
+    /// The same for the approval with this nonce.
+    pub fn asked_by_nonce(&self, nonce: Nonce) -> Result<Option<Requested>, Error> {
+        self.asked_where("a.nonce = ?1", nonce.to_string())
+    }
+
+    fn asked_where(&self, condition: &str, value: String) -> Result<Option<Requested>, Error> {
+        self.with(|db| {
+            let sql = format!(
+                "SELECT e.id, e.line, e.sealed, k.erased_unix_ms IS NOT NULL, {COLUMNS}
+                 LEFT JOIN events e ON e.session = a.session AND e.seq = a.seq
+                 LEFT JOIN session_keys k ON k.session = a.session WHERE {condition}"
+            );
+            let mut statement = db.prepare_cached(&sql)?;
+            let mut rows = statement.query([value])?;
+            let Some(row) = rows.next()? else {
+                return Ok(None);
+            };
+            // What was erased is not told, not even by somebody who remembers it.
+            if row.get(3)? {
+                return Err(Error::Erased);
+            }
+            if row.get_ref(0)? == ValueRef::Null {
+                return Err(Error::damaged(
+                    0,
+                    "the event that asked for approval is gone",
+                ));
+            }
+            Ok(Some(Requested {
+                event: stored(row)?,
+                approval: approval(row, 4)?,
+            }))
+        })
     }
 
     /// Every approval in a state, oldest first.
@@ -448,33 +490,38 @@ impl Reader {
         values: impl Params,
     ) -> Result<Vec<Approval>, Error> {
         self.with(|db| {
-            let sql = format!("{SELECT} WHERE {condition} ORDER BY a.issued_unix_ms, a.rowid");
+            let sql =
+                format!("SELECT {COLUMNS} WHERE {condition} ORDER BY a.issued_unix_ms, a.rowid");
             let mut statement = db.prepare_cached(&sql)?;
             let mut rows = statement.query(values)?;
             let mut approvals = Vec::new();
             while let Some(row) = rows.next()? {
-                approvals.push(approval(row)?);
+                approvals.push(approval(row, 0)?);
             }
             Ok(approvals)
         })
     }
 }
 
-fn approval(row: &Row<'_>) -> Result<Approval, Error> {
-    let text = |column: usize| row.get::<_, String>(column);
-    let when = |column: usize| row.get::<_, Option<i64>>(column).map(|ms| ms.map(time));
+/// The columns of an approval, from one of the row's on.
+fn approval(row: &Row<'_>, first: usize) -> Result<Approval, Error> {
+    let text = |column: usize| row.get::<_, String>(first + column);
+    let when = |column: usize| {
+        let ms = row.get::<_, Option<i64>>(first + column);
+        ms.map(|ms| ms.map(time))
+    };
     Ok(Approval {
         id: parsed(&text(0)?)?,
         nonce: parsed(&text(1)?)?,
         scope: Scope::new(text(2)?, text(3)?).map_err(|error| Error::damaged(0, error))?,
-        seq: u64::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+        seq: u64::try_from(row.get::<_, i64>(first + 4)?).unwrap_or_default(),
         plan_hash: parsed(&text(5)?)?,
         state: parsed(&text(6)?)?,
-        issued: time(row.get(7)?),
+        issued: time(row.get(first + 7)?),
         decide_by: when(8)?,
         decided: when(9)?,
         ends: when(10)?,
-        owner: row.get(11)?,
+        owner: row.get(first + 11)?,
     })
 }
 
@@ -496,7 +543,7 @@ pub(crate) fn time(ms: i64) -> UnixMs {
     UnixMs::new(u64::try_from(ms).unwrap_or_default())
 }
 
-const SELECT: &str = "SELECT a.id, a.nonce, s.tenant_id, s.session_id, a.seq, a.plan_hash, a.state,
+const COLUMNS: &str = "a.id, a.nonce, s.tenant_id, s.session_id, a.seq, a.plan_hash, a.state,
     a.issued_unix_ms, a.decide_by_unix_ms, a.decided_unix_ms, a.ends_unix_ms, a.owner
     FROM approvals a JOIN sessions s ON s.id = a.session";
 const REQUEST: &str =

@@ -31,7 +31,7 @@ mod store;
 mod tree;
 mod writer;
 
-pub use approval::{Approval, Change, ChangeRefused};
+pub use approval::{Approval, Change, ChangeRefused, Requested};
 pub use checkpoint::{Published, SessionHead};
 pub use cursor::{Cursor, CursorError};
 pub use durability::Durability;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use countersign_canon::Hash;
+use countersign_canon::{Hash, Json};
 use url::{Host, Url};
 
 /// An address, and the digest of what is expected there.
@@ -12,6 +12,28 @@ pub struct Pinned {
     pub url: String,
     /// What is expected there.
     pub digest: Option<Hash>,
+}
+
+impl Pinned {
+    /// Reads `{url, sha256 | integrity}`; `None` if it is anything else.
+    pub(crate) fn read(value: &Json) -> Option<Self> {
+        let members = value.as_object()?;
+        let text = |name: &str| members.get(name).map(|value| value.as_str());
+        let digest = match (text("sha256"), text("integrity")) {
+            (Some(sha256), None) => hex(sha256?)?,
+            (None, Some(given)) => integrity(given?)?,
+            _ => return None,
+        };
+        let is_known = |name: &str| matches!(name, "url" | "sha256" | "integrity");
+        let url = text("url")??.to_owned();
+        members
+            .iter()
+            .all(|(name, _)| is_known(name))
+            .then_some(Self {
+                url,
+                digest: Some(digest),
+            })
+    }
 }
 
 /// Reads an address of the only kind that manifests may come from, on every hop.

@@ -28,15 +28,15 @@ impl Engine {
     ///
     /// SECURITY: the event that asked is read each time, and what was made of it before counts only for
     /// the very same bytes.
-    pub(crate) fn standing(&self, row: Approval) -> Result<Standing, Fault> {
-        let reader = self.store().reader();
-        let event = question(&row, reader)?;
+    pub(crate) fn standing(&self, asked: Requested) -> Result<Standing, Fault> {
+        let Requested {
+            approval: row,
+            event,
+        } = asked;
         if let Some((envelope, rendering)) = self.recent.find(&event) {
-            // What was erased is not told from memory.
-            reader.session_key(&row.scope)?;
             return stand(row, envelope, rendering);
         }
-        let (envelope, rendering) = read_back(&event, reader)?;
+        let (envelope, rendering) = read_back(&event, self.store().reader())?;
         let (envelope, rendering) = (Arc::new(envelope), Arc::new(rendering));
         let read = Read {
             event,

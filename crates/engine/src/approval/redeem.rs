@@ -74,9 +74,9 @@ impl Engine {
         wanted: Wanted<'_>,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
     ) -> Result<Redeemed, Fault> {
-        let row = self.store().reader().approval(id)?;
-        let row = row.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
-        let standing = self.standing(row)?;
+        let asked = self.store().reader().asked(id)?;
+        let asked = asked.ok_or(Fault::Approval(Refusal::UnknownNonce))?;
+        let standing = self.standing(asked)?;
         let now = self.now()?;
         let redeemed = self.use_bound(wanted, encode, &standing, now);
         let refusal = match redeemed {

@@ -216,7 +216,9 @@ impl Engine {
             code: Some(code.to_owned()),
             ..ErrorRaised::default()
         };
-        match self.standing(row.clone()) {
+        let asked = self.store().reader().asked(row.id).map_err(Fault::from);
+        let asked = asked.and_then(|asked| asked.ok_or_else(|| history("the approval is gone")));
+        match asked.and_then(|asked| self.standing(asked)) {
             Ok(standing) => {
                 let call = standing.envelope.plan().calls().first();
                 error.call_id = call.map(|call| call.id.as_str().to_owned());

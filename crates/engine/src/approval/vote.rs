@@ -82,16 +82,13 @@ impl Engine {
     }
 
     fn try_vote(&self, submission: &Submission) -> Result<Voted, Fault> {
-        let row = self
-            .store()
-            .reader()
-            .approval_by_nonce(submission.nonce())?;
-        let Some(row) = row else {
+        let asked = self.store().reader().asked_by_nonce(submission.nonce())?;
+        let Some(asked) = asked else {
             let refusal = Refusal::UnknownNonce;
             self.note_stray(&refusal, Some(submission))?;
             return Err(Fault::Approval(refusal));
         };
-        let standing = self.standing(row)?;
+        let standing = self.standing(asked)?;
         let now = self.now()?;
         let counted = self
             .checked(submission, &standing, now)

@@ -16,7 +16,7 @@ use crate::reply::Refused;
 /// How far a job came without anybody waiting.
 pub(crate) enum Quick {
     /// It is done.
-    Done(Done),
+    Done(Box<Done>),
     /// It is done when the disk has answered.
     Soon(Soon),
     /// It has not begun: it has to wait for somebody. [`Gate::run`] does it.
@@ -32,7 +32,7 @@ impl Gate {
         let lost = Lost::of(&job);
         // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
         catch_unwind(AssertUnwindSafe(|| self.quick(*job)))
-            .unwrap_or_else(|_| Quick::Done(lost.done()))
+            .unwrap_or_else(|_| Quick::Done(Box::new(lost.done())))
     }
 
     fn quick(self: &Arc<Self>, job: Job) -> Quick {
@@ -44,7 +44,7 @@ impl Gate {
                 is_whole,
                 then,
             } if !self.is_unseen(is_whole) => match self.engine.settle_at_once(running, outcome) {
-                Ok(settled) => Quick::Done(self.settled(settled, false, then)),
+                Ok(settled) => Quick::Done(Box::new(self.settled(settled, false, then))),
                 Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
                     running,
                     outcome,

@@ -209,7 +209,7 @@ impl Link {
 
     async fn run(&self, job: Box<Job>) -> Done {
         let job = match self.gate.run_at_once(job) {
-            Quick::Done(done) => return done,
+            Quick::Done(done) => return *done,
             Quick::Soon(soon) => match soon.await {
                 Ok(done) => return done,
                 Err(job) => job,

@@ -197,7 +197,7 @@ impl Loop {
     /// Does a job, or has it done by whoever can wait.
     fn do_job(&mut self, job: Box<Job>) {
         match self.gate.run_at_once(job) {
-            Quick::Done(done) => self.done(done),
+            Quick::Done(done) => self.done(*done),
             Quick::Soon(soon) => {
                 self.open_jobs += 1;
                 self.poll(soon);
