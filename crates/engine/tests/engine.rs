@@ -1,6 +1,8 @@
 //! The decision path, end to end on a real store.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "engine/at_once.rs"]
+mod at_once;
 #[path = "../../../tests/replayed.rs"]
 mod replayed;
 #[path = "engine/start.rs"]

@@ -11,7 +11,7 @@ impl Scene {
         start(&self.engine, self, call_id, tool, args)
     }
 
-    fn running(&self, call_id: &str, tool: &str, args: &str) -> Running {
+    pub(super) fn running(&self, call_id: &str, tool: &str, args: &str) -> Running {
         match self.start(call_id, tool, args) {
             Start::Running(running) => running,
             Start::Refusal(refusal) => panic!("{call_id} is refused: {}", refusal.message()),
@@ -19,7 +19,7 @@ impl Scene {
         }
     }
 
-    fn kinds(&self) -> Vec<EventType> {
+    pub(super) fn kinds(&self) -> Vec<EventType> {
         self.events().into_iter().map(|(kind, _)| kind).collect()
     }
 
@@ -28,21 +28,37 @@ impl Scene {
     }
 
     /// From now on the disk takes no event.
-    fn break_disk(&self) {
+    pub(super) fn break_disk(&self) {
         let refuse = "CREATE TRIGGER broken BEFORE INSERT ON events
             BEGIN SELECT RAISE(ABORT, 'no space left'); END";
         self.database().execute_batch(refuse).unwrap();
     }
 
-    fn mend_disk(&self) {
+    pub(super) fn mend_disk(&self) {
         self.database()
             .execute_batch("DROP TRIGGER broken")
             .unwrap();
     }
 }
 
-fn start(engine: &Engine, scene: &Scene, call_id: &str, tool: &str, args: &str) -> Start {
-    engine.start(Proposal {
+pub(super) fn start(
+    engine: &Engine,
+    scene: &Scene,
+    call_id: &str,
+    tool: &str,
+    args: &str,
+) -> Start {
+    proposed(scene, call_id, tool, args, |it| engine.start(it))
+}
+
+pub(super) fn proposed<T>(
+    scene: &Scene,
+    call_id: &str,
+    tool: &str,
+    args: &str,
+    to: impl FnOnce(Proposal<'_>) -> T,
+) -> T {
+    to(Proposal {
         scope: &scene.scope,
         call_id: call_id.to_owned(),
         tool_name: tool.to_owned(),
@@ -57,14 +73,14 @@ fn start(engine: &Engine, scene: &Scene, call_id: &str, tool: &str, args: &str) 
     })
 }
 
-fn result(content: &str) -> Outcome {
+pub(super) fn result(content: &str) -> Outcome {
     Outcome::Result {
         content: json(content),
         is_error: false,
     }
 }
 
-const BEGUN: [EventType; 4] = [
+pub(super) const BEGUN: [EventType; 4] = [
     EventType::ToolCallProposed,
     EventType::PolicyDecision,
     EventType::ToolCallAllowed,
