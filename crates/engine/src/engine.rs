@@ -7,7 +7,7 @@ use countersign_canon::Digest;
 use countersign_event::payload::{Payload, ToolCallExecuted};
 use countersign_event::{EventType, Scope};
 use countersign_policy::{Point, Policies};
-use countersign_store::{Change, Recorded, Store};
+use countersign_store::{Change, Events, Recorded, Store};
 
 use crate::admission::Grounds;
 use crate::approval::{ApprovalStep, Recent};
@@ -249,12 +249,7 @@ impl Engine {
         self.push(scope, now.get(), events.collect())
     }
 
-    pub(crate) fn push(
-        &self,
-        scope: &Scope,
-        now: u64,
-        events: Vec<(EventType, Payload, Option<Change>)>,
-    ) -> Result<Recorded, Fault> {
+    pub(crate) fn push(&self, scope: &Scope, now: u64, events: Events) -> Result<Recorded, Fault> {
         let place = self.sessions.place(scope);
         let guard = lock(&place);
         self.push_at(guard, &place, scope, now, events)
@@ -267,7 +262,7 @@ impl Engine {
         place: &Mutex<Place>,
         scope: &Scope,
         now: u64,
-        events: Vec<(EventType, Payload, Option<Change>)>,
+        events: Events,
     ) -> Result<Recorded, Fault> {
         let hot = self.hot(&mut guard, scope)?;
         let mut batch = Batch::new(scope, now, hot);

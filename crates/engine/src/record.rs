@@ -2,7 +2,7 @@
 
 use countersign_event::{EventType, OrderError, Payload, Scope};
 use countersign_session::Fact;
-use countersign_store::{At, Change, Error, Pending, Recorded, Store};
+use countersign_store::{At, Change, Error, Events, Pending, Recorded, Store};
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
@@ -71,8 +71,6 @@ impl<'s> Batch<'s> {
         Ok((self.hot, pending))
     }
 }
-
-type Events = Vec<(EventType, Payload, Option<Change>)>;
 
 /// Waits until everything that was put on its way is durable.
 ///

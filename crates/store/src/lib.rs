@@ -44,5 +44,5 @@ pub use lease::{Grant, LeaseRow};
 pub use life::{Observer, Step};
 pub use reader::{Filter, Page, PageError, Reader, Stored};
 pub use session::{Erasure, SessionFilter, SessionPage, SessionSummary};
-pub use store::{At, Draft, Options, Pending, Store};
+pub use store::{At, Draft, Events, Options, Pending, Store};
 pub use writer::Recorded;

@@ -48,6 +48,9 @@ pub struct Draft {
     pub payload: Payload,
 }
 
+/// Events that belong together, each with what else its transaction changes.
+pub type Events = Vec<(EventType, Payload, Option<Change>)>;
+
 /// Where an event is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -134,7 +137,7 @@ impl Store {
         &self,
         scope: &Scope,
         ts_unix_ms: u64,
-        events: Vec<(EventType, Payload, Option<Change>)>,
+        events: Events,
         at: At,
     ) -> Result<Vec<Pending>, Error> {
         self.append_group(scope, ts_unix_ms, events, (at, Haste::Now))
@@ -146,7 +149,7 @@ impl Store {
         &self,
         scope: &Scope,
         ts_unix_ms: u64,
-        events: Vec<(EventType, Payload, Option<Change>)>,
+        events: Events,
         at: At,
     ) -> Result<Vec<Pending>, Error> {
         self.append_group(scope, ts_unix_ms, events, (at, Haste::Soon))
@@ -156,7 +159,7 @@ impl Store {
         &self,
         scope: &Scope,
         ts_unix_ms: u64,
-        events: Vec<(EventType, Payload, Option<Change>)>,
+        events: Events,
         (at, haste): (At, Haste),
     ) -> Result<Vec<Pending>, Error> {
         self.observe(Step::Admitted);
