@@ -96,6 +96,7 @@ pub(crate) const UNWATCHED: &[(&str, &str)] = &[
         "crates/callout/tests/calls.rs",
         "manifests and bundles, no log",
     ),
+    ("countersign/tests/corpus.rs", "records of others, no log"),
     ("crates/engine/tests/policy_files.rs", "policies, no log"),
     ("crates/store/tests/suite/shim.rs", "a compiled library"),
     (

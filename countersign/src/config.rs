@@ -4,12 +4,15 @@
 //! and a value that cannot be honoured are errors. There is no place for a secret in it: files and
 //! commands that give one are named.
 
+mod near;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 
+use self::near::{misspelt, near};
 use crate::errors::{Code, Failure};
 use crate::input;
 
@@ -305,6 +308,17 @@ enum Kind {
     Count,
 }
 
+impl Kind {
+    const fn takes(self) -> &'static str {
+        match self {
+            Self::Text => "a text: \"…\"",
+            Self::List => "a list of texts: [\"…\"]",
+            Self::Flag => "true or false",
+            Self::Count => "a whole number",
+        }
+    }
+}
+
 const fn key(
     name: &'static str,
     kind: Kind,
@@ -346,8 +360,14 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Defaults, the file, the environment. Flags are added with [`Config::flag`].
-    pub(crate) fn read(
+    /// Defaults, the file, the environment of this process. Flags are added with [`Config::flag`].
+    pub(crate) fn of_process(file: Option<&Path>) -> Result<Self, Failure> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        misspelt(names)?;
+        Self::read(file, &|name| std::env::var(name).ok())
+    }
+
+    fn read(
         file: Option<&Path>,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Failure> {
@@ -403,6 +423,12 @@ impl Config {
         let origin = self.values.get(name).map(|(_, origin)| origin);
         let origin = origin.map_or(String::new(), |origin| format!(" ({origin})"));
         Failure::new(Code::Settings, format!("`{name}`{origin}: {problem}"))
+    }
+
+    /// Every key that nothing sets, in the order of the table.
+    pub(crate) fn unset(&self) -> impl Iterator<Item = &'static Key> {
+        KEYS.iter()
+            .filter(|key| !self.values.contains_key(key.name))
     }
 
     /// Every value that is set, in the order of the table.
@@ -466,7 +492,7 @@ impl Config {
                     return Err(Failure::new(Code::Settings, text));
                 };
                 let values = values(item, key).ok_or_else(|| {
-                    let text = format!("{shown}:{at}: `{name}` is of another kind");
+                    let text = format!("{shown}:{at}: `{name}` takes {}", key.kind.takes());
                     Failure::new(Code::Settings, text)
                 })?;
                 self.set(key, values, Origin::File(shown.clone(), at))?;
@@ -502,34 +528,6 @@ pub(crate) fn variable(name: &str) -> String {
         "COUNTERSIGN_{}",
         name.replace('.', "_").to_ascii_uppercase()
     )
-}
-
-/// Perhaps that was meant.
-fn near(name: &str) -> String {
-    let nearest = KEYS
-        .iter()
-        .map(|key| (distance(name, key.name), key.name))
-        .min();
-    match nearest {
-        Some((far, known)) if far <= 3 => format!("; `{known}`?"),
-        _ => "; `countersign config show` lists the keys".to_owned(),
-    }
-}
-
-/// How many letters have to change to make one text of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut next = vec![above + 1];
-        for (place, against) in other.chars().enumerate() {
-            let old = |at: usize| row.get(at).copied().unwrap_or(usize::MAX - 1);
-            let changed = old(place) + usize::from(letter != against);
-            let left = next.last().copied().unwrap_or(usize::MAX - 1);
-            next.push(changed.min(old(place + 1) + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 const MAX_BYTES: usize = 1 << 20;
@@ -587,9 +585,26 @@ mod tests {
             "countersign.toml:2: there is no key",
         );
         check("[rates]\ntoken = 1", "there is no key `rates`");
-        check("threads = \"many\"", "`threads` is of another kind");
+        check("threads = \"many\"", "`threads` takes a whole number");
+        check("listen = 5", "`listen` takes a text");
+        check("[telemetrie]\nfile = \"x\"", "`telemetrie`; `telemetry`?");
+        check(
+            "[telemetry]\notlp_headers = \"a: b\"",
+            "`telemetry.otlp_headers`; `telemetry.otlp_headers_file`?",
+        );
         check("threads = -1", "expected a whole number");
         check("listen = ", "countersign.toml:1");
+        let names = |name: &str| misspelt([name.to_owned()].into_iter());
+        let wrong = names("COUNTERSIGN_LISTN").unwrap_err();
+        assert!(wrong.message().ends_with("`COUNTERSIGN_LISTEN`?"));
+        for other in [
+            "COUNTERSIGN_LISTEN",
+            "COUNTERSIGN_TOKEN",
+            "COUNTERSIGN_FULL",
+            "LISTN",
+        ] {
+            assert!(names(other).is_ok(), "{other}");
+        }
         let wrong = read("", &[("COUNTERSIGN_NO_AUTH", "perhaps")]).unwrap_err();
         assert!(
             wrong.message().contains("COUNTERSIGN_NO_AUTH"),

@@ -176,6 +176,11 @@ impl Failure {
         &self.message
     }
 
+    /// What it is.
+    pub(crate) const fn code(&self) -> Code {
+        self.code
+    }
+
     /// For commands that have done something: the reader may be gone, but the work is not all done
     /// or not all told.
     pub(crate) fn loud(mut self) -> Self {

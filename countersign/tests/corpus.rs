@@ -1,4 +1,5 @@
-//! The corpus of policy questions through the command line: the same answers as from the library.
+//! Corpora through the command line: questions for policies with the same answers as from the library, and
+//! records of others with what the text of their format says about them.
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -22,6 +23,56 @@ fn every_case_as_lines() {
         assert_eq!(output.status.code(), Some(0));
         compare(&cases, &output);
     }
+}
+
+/// `corpus/aep/foreign.json`: records that another program made and signed, right ones and ones with one
+/// fault each. What it says for a file it says for each of its records.
+#[test]
+fn records_of_others_on_four_axes() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/aep/foreign.json");
+    let limits = Limits {
+        max_bytes: usize::MAX,
+        ..Limits::event()
+    };
+    let corpus = Json::admit(&std::fs::read(corpus).unwrap(), &limits).unwrap();
+    let said = |json: &Json, name: &str| json.get(name).and_then(Json::as_str).map(str::to_owned);
+    let cases = corpus.get("cases").and_then(Json::as_array).unwrap();
+    assert!(cases.len() > 130);
+    let folder = tempfile::tempdir().unwrap();
+    for (number, case) in cases.iter().enumerate() {
+        let file = folder.path().join(format!("{number}.json"));
+        std::fs::write(file, said(case, "text").unwrap()).unwrap();
+    }
+    let key = corpus.get("key").unwrap();
+    let key = format!("{}={}", said(key, "id").unwrap(), said(key, "hex").unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .current_dir(&folder)
+        .args(["evidence", "check", "--format", "json", "--key", &key])
+        .args((0..cases.len()).map(|number| format!("{number}.json")))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let report = Json::admit(&output.stdout, &limits).unwrap();
+    let files = report.get("files").and_then(Json::as_array).unwrap();
+    assert_eq!(files.len(), cases.len());
+    let mut wrong = Vec::new();
+    for (case, file) in cases.iter().zip(files) {
+        let expect = case.get("expect").unwrap();
+        let records = file.get("records").and_then(Json::as_array).unwrap();
+        let axes = ["structural", "semantic", "authenticity"];
+        let found = axes.iter().flat_map(|axis| {
+            let records = records.iter();
+            records.map(move |record| (*axis, said(record.get(axis).unwrap(), "status")))
+        });
+        let chain = said(file.get("chain").unwrap(), "status");
+        for (axis, found) in found.chain([("chain", chain)]) {
+            let expected = said(expect, axis);
+            if expected.as_deref() != Some("any") && expected != found {
+                wrong.push(format!("{:?}: {axis} is {found:?}", said(case, "id")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

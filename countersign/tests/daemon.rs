@@ -242,6 +242,11 @@ fn the_doctor_finds_what_is_wrong_and_a_forbidden_action_is_refused() {
     let (code, text) = doctor(&["--manifest", manifest.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("BAD ✗  policies"), "{text}");
+    assert!(text.contains("hint: "), "{text}");
+    let untried = "not tried: no door opens with these policies";
+    assert_eq!(text.matches(untried).count(), 3, "{text}");
+    // Who only asks leaves nothing behind.
+    assert!(!folder.path().join("data").exists());
 }
 
 #[test]

@@ -311,8 +311,7 @@ fn records_tell_the_state_before_and_after_a_call_that_ran() {
     let before = tree(root);
     let outside = replayed::folder();
     let place = |name: &str| outside.path().join(name).to_str().unwrap().to_owned();
-    let manifest = "schema: countersign/manifest/v1\nname: build\nversion: 1.0.0\npublisher: test\npermissions:\n  tools:\n    build: {side_effect: mutate-local}\n";
-    fs::write(place("manifest.yaml"), manifest).unwrap();
+    fs::write(place("manifest.yaml"), MANIFEST).unwrap();
     let binary = env!("CARGO_BIN_EXE_countersign");
     let data = place("data");
     let manifest = place("manifest.yaml");
@@ -415,6 +414,88 @@ fn records_tell_the_state_before_and_after_a_call_that_ran() {
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(!root.join("ran.txt").exists());
 }
+
+/// A result that policies look at, change or withhold is one of a call that ran all the same.
+#[test]
+fn records_tell_the_state_of_calls_whose_results_were_reviewed() {
+    let folder = folder();
+    let root = folder.path();
+    let outside = replayed::folder();
+    let place = |name: &str| outside.path().join(name).to_str().unwrap().to_owned();
+    fs::write(place("manifest.yaml"), MANIFEST).unwrap();
+    fs::write(place("agent.yaml"), AGENT).unwrap();
+    fs::create_dir(place("rules")).unwrap();
+    fs::write(place("rules/agent.rego"), RULES).unwrap();
+    let binary = env!("CARGO_BIN_EXE_countersign");
+    let [data, manifest, agent] = ["data", "manifest.yaml", "agent.yaml"].map(place);
+    let mut seen = vec![format!("git-sha1:{}", git_tree(root))];
+    for (step, code) in [(1, 0), (2, 0), (3, 2)] {
+        let ran = Command::new(binary)
+            .args(["action", "run", "--manifest", &manifest, "--acs", &agent])
+            .args(["--data", &data, "--session", "s1", "--tool", "build"])
+            .args([
+                "--args",
+                &format!("{{\"step\":{step}}}"),
+                "--person",
+                "dana",
+            ])
+            .args(["--state", "git-tree .", "--", "sh", "-c"])
+            .arg(format!("echo {step} > src/{step}.rs"))
+            .current_dir(root)
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(code), "{ran:?}");
+        seen.push(format!("git-sha1:{}", git_tree(root)));
+    }
+    let records = ["evidence", "aep", "--session", "s1", "--data", &data];
+    let records = run(binary, &records, root);
+    assert_eq!(records.lines().count(), 3);
+    for (record, states) in records.lines().zip(seen.windows(2)) {
+        let record = Json::admit(record.as_bytes(), &Limits::event()).unwrap();
+        let action = &record.get("actions").and_then(Json::as_array).unwrap()[0];
+        let told = |member| action.get(member).and_then(Json::as_str);
+        assert_eq!(told("pre_state_digest"), Some(states[0].as_str()));
+        assert_eq!(told("post_state_digest"), Some(states[1].as_str()));
+        assert_eq!(told("side_effect_class"), Some("mutate-local"));
+        assert_eq!(told("outcome"), Some("success"));
+        let decision = action.get("capability_decision").unwrap();
+        let decision = decision.get("decision").and_then(Json::as_str);
+        assert_eq!(decision, Some("allow"));
+    }
+    let pack = place("s1.pack");
+    let export = ["evidence", "export", "--session", "s1", "--data", &data];
+    run(binary, &[&export[..], &["--out", &pack]].concat(), root);
+    let said = run(binary, &["verify", &pack], root);
+    assert!(said.contains("policy said allow"), "{said}");
+    assert!(said.contains("about its result: deny"), "{said}");
+}
+
+const MANIFEST: &str = "schema: countersign/manifest/v1\nname: build\nversion: 1.0.0\npublisher: test\npermissions:\n  tools:\n    build: {side_effect: mutate-local}\n";
+
+const AGENT: &str = "
+agent_control_specification_version: 0.3.1-beta
+policies:
+  agent: {type: rego, bundle: rules}
+intervention_points:
+  pre_tool_call:
+    policy_target: $.tool_call.args
+    tool_name_from: $.tool_call.name
+    policy: {id: agent, query: data.agent.call}
+  post_tool_call:
+    policy_target: $.tool_result.value
+    tool_name_from: $.tool_call.name
+    policy: {id: agent, query: data.agent.result}
+tools: {build: {}}
+";
+
+const RULES: &str = r#"package agent
+import rego.v1
+step := input.snapshot.tool_call.args.step
+call := {"decision": "allow"}
+default result := {"decision": "allow"}
+result := {"decision": "transform", "transform": {"path": "$policy_target", "value": "[gone]"}} if step == 2
+result := {"decision": "deny", "reason": "too_much"} if step == 3
+"#;
 
 #[test]
 fn a_vendors_kind_is_comparable_for_who_accepts_the_vendor() {

@@ -34,7 +34,7 @@ pub(crate) struct Show {
         value_name = "FILE"
     )]
     config: Option<PathBuf>,
-    /// Also say what set each value, and what each is for
+    /// Also say what set each value and what each is for, and list what nothing sets
     #[arg(long)]
     origin: bool,
 }
@@ -49,7 +49,7 @@ impl ConfigCommand {
 
 impl Show {
     fn run(self, format: Format) -> Result<Exit, Failure> {
-        let config = Config::read(self.config.as_deref(), &|name| std::env::var(name).ok())?;
+        let config = Config::of_process(self.config.as_deref())?;
         match format {
             Format::Json => {
                 let values = config.shown().map(|(key, values, origin)| {
@@ -79,6 +79,10 @@ impl Show {
                         ]),
                         false => table.row([key.name.to_owned(), value]),
                     }
+                }
+                for key in config.unset().filter(|_| self.origin) {
+                    let [value, origin] = ["–", "nothing"].map(str::to_owned);
+                    table.row([key.name.to_owned(), value, origin, key.about.to_owned()]);
                 }
                 output::text(&table.text())?;
             }

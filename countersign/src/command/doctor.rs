@@ -49,34 +49,53 @@ pub(crate) struct Doctor {
 /// What was found.
 struct Finding {
     what: &'static str,
-    is_good: bool,
-    said: String,
+    said: Result<String, Failure>,
+}
+
+impl Finding {
+    fn is_good(&self) -> bool {
+        self.said.is_ok()
+    }
+
+    fn line(&self) -> String {
+        let what = self.what;
+        match &self.said {
+            Ok(said) => format!("OK ✓   {what:<17} {}", inline(said)),
+            Err(failure) => {
+                let (said, hint) = (inline(failure.message()), failure.code().hint());
+                format!("BAD ✗  {what:<17} {said}\n       {:<17} hint: {hint}", "")
+            }
+        }
+    }
+
+    fn json(&self) -> Json {
+        let mut members = vec![
+            ("what", Json::from(self.what)),
+            ("good", Json::from(self.is_good())),
+        ];
+        match &self.said {
+            Ok(said) => members.push(("said", Json::from(said.as_str()))),
+            Err(failure) => members.extend([
+                ("said", Json::from(failure.message())),
+                ("code", Json::from(failure.code().text())),
+                ("hint", Json::from(failure.code().hint())),
+            ]),
+        }
+        Json::object(members)
+    }
 }
 
 impl Doctor {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let findings = self.findings();
-        let is_good = findings.iter().all(|finding| finding.is_good);
+        let is_good = findings.iter().all(Finding::is_good);
         match format {
             Format::Text => {
-                let lines = findings.iter().map(|finding| {
-                    let mark = match finding.is_good {
-                        true => "OK ✓ ",
-                        false => "BAD ✗",
-                    };
-                    format!("{mark}  {:<17} {}", finding.what, inline(&finding.said))
-                });
-                output::text(&lines.collect::<Vec<_>>().join("\n"))?;
+                let lines: Vec<String> = findings.iter().map(Finding::line).collect();
+                output::text(&lines.join("\n"))?;
             }
             Format::Json => {
-                let findings = findings.iter().map(|finding| {
-                    Json::object([
-                        ("what", Json::from(finding.what)),
-                        ("good", Json::from(finding.is_good)),
-                        ("said", Json::from(finding.said.as_str())),
-                    ])
-                });
-                output::json(&Json::Array(findings.collect()))?;
+                output::json(&Json::Array(findings.iter().map(Finding::json).collect()))?;
             }
         }
         match is_good {
@@ -91,11 +110,7 @@ impl Doctor {
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut found = |what: &'static str, said: Result<String, Failure>| {
-            findings.push(Finding {
-                what,
-                is_good: said.is_ok(),
-                said: said.unwrap_or_else(|failure| failure.message().to_owned()),
-            });
+            findings.push(Finding { what, said });
         };
         found("version", Ok(version()));
         let plan = match self.plan() {
@@ -110,7 +125,9 @@ impl Doctor {
             "configuration",
             honoured.map(|tls| configured(&plan, tls.is_some())),
         );
-        found("policies", policies(&plan));
+        let judging = policies(&plan);
+        let is_judged = judging.is_ok();
+        found("policies", judging);
         found("disk", disk(&plan));
         match Reader::open(&plan.folder) {
             // A first start makes it.
@@ -123,15 +140,31 @@ impl Doctor {
             }
         }
         found("port", port(&plan));
-        found("canary: HTTP", canary::http(&plan));
-        found("canary: mcp", canary::mcp::stdio(&plan));
-        found("canary: mcp serve", canary::mcp::http(&plan));
+        type Canary = fn(&Plan) -> Result<String, Failure>;
+        let canaries: [(&'static str, Canary); 3] = [
+            ("canary: HTTP", canary::http),
+            ("canary: mcp", canary::mcp::stdio),
+            ("canary: mcp serve", canary::mcp::http),
+        ];
+        for (what, canary) in canaries {
+            // A door that opens with no policies would say nothing about those that are meant.
+            found(
+                what,
+                match is_judged {
+                    true => canary(&plan),
+                    false => Err(Failure::new(
+                        Code::Policy,
+                        "not tried: no door opens with these policies",
+                    )),
+                },
+            );
+        }
         findings
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
         let file = self.config.as_deref();
-        let mut config = Config::read(file, &|name| std::env::var(name).ok())?;
+        let mut config = Config::of_process(file)?;
         config.flag("data", self.data.iter().cloned().collect())?;
         config.flag("manifest", self.manifest.iter().cloned().collect())?;
         Plan::new(config)
@@ -169,13 +202,18 @@ fn disk(plan: &Plan) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Code::Folder, format!("`{}`: {error}", folder.display()))
     };
+    let is_new = !folder.exists();
     std::fs::create_dir_all(folder).map_err(failed)?;
     let path = folder.join(format!("doctor.{}", std::process::id()));
     let written = File::create_new(&path).and_then(|mut file| {
         file.write_all(&[0; 4096])?;
         file.sync_all()
     });
-    let removed = std::fs::remove_file(&path);
+    let mut removed = std::fs::remove_file(&path);
+    if is_new {
+        // Who only asks leaves nothing behind.
+        removed = removed.and(std::fs::remove_dir(folder));
+    }
     written.and(removed).map_err(failed)?;
     Ok(format!("`{}` can be written and synced", folder.display()))
 }

@@ -185,7 +185,7 @@ impl Serve {
 
     fn configured(self) -> Result<Config, Failure> {
         let file = self.config.as_deref();
-        let mut config = Config::read(file, &|name| std::env::var(name).ok())?;
+        let mut config = Config::of_process(file)?;
         let one = |value: Option<String>| value.into_iter().collect::<Vec<_>>();
         for (name, values) in [
             ("listen", one(self.listen)),

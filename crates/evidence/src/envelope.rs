@@ -126,19 +126,7 @@ pub fn observed(action: &Json) -> Option<ObservedResult> {
     {
         return Some(ObservedResult::Denied);
     }
-    let told = action.get("outcome").and_then(Json::as_str);
-    let told = told.map(str::to_ascii_lowercase);
-    let told = match told.as_deref() {
-        Some("success" | "succeeded" | "ok" | "completed" | "executed") => {
-            Some(ObservedResult::Success)
-        }
-        Some("failure" | "failed" | "error" | "timeout" | "aborted") => {
-            Some(ObservedResult::Failure)
-        }
-        Some("denied" | "blocked" | "rejected") => Some(ObservedResult::Denied),
-        Some("skipped" | "dry_run" | "cancelled") => Some(ObservedResult::Skipped),
-        _ => None,
-    };
+    let told = told(action);
     let waits = matches!(decision, Some(Decision::AskUser | Decision::DryRun));
     let code = action.get("exit_code").and_then(Json::as_i64);
     let code = code.map(|code| match code {
@@ -146,6 +134,18 @@ pub fn observed(action: &Json) -> Option<ObservedResult> {
         _ => ObservedResult::Failure,
     });
     told.or(waits.then_some(ObservedResult::Skipped)).or(code)
+}
+
+/// The outcome of an action in its own words, which no version has fixed.
+pub(crate) fn told(action: &Json) -> Option<ObservedResult> {
+    let told = action.get("outcome").and_then(Json::as_str)?;
+    match told.to_ascii_lowercase().as_str() {
+        "success" | "succeeded" | "ok" | "completed" | "executed" => Some(ObservedResult::Success),
+        "failure" | "failed" | "error" | "timeout" | "aborted" => Some(ObservedResult::Failure),
+        "denied" | "blocked" | "rejected" => Some(ObservedResult::Denied),
+        "skipped" | "dry_run" | "cancelled" => Some(ObservedResult::Skipped),
+        _ => None,
+    }
 }
 
 /// The kind with everything that counts for comparing: identity, selector and boundary.

@@ -146,6 +146,16 @@ pub enum PackProblem {
         /// How many are here.
         found: u64,
     },
+    /// A pack of the whole log does not hold the whole log.
+    #[error(
+        "the log has {stated} event(s) at the checkpoint, and a pack of all of it holds {found}"
+    )]
+    NotTheLog {
+        /// How many the checkpoint says.
+        stated: u64,
+        /// How many are here.
+        found: u64,
+    },
     /// A disclosed value cannot be read.
     #[error("line {line} of the openings: {error}")]
     Opening {
@@ -230,7 +240,7 @@ impl PackProblem {
             Self::Count { .. } => "count",
             Self::Inclusion => "inclusion",
             Self::Sessions => "sessions",
-            Self::Incomplete { .. } => "incomplete",
+            Self::Incomplete { .. } | Self::NotTheLog { .. } => "incomplete",
             Self::Opening { .. } => "opening",
             Self::Commitment { .. } => "commitment",
             Self::Approval { .. } => "approval",

@@ -1,6 +1,6 @@
 //! A checkpoint that somebody kept.
 
-use countersign_tlog::{Checkpoint, Note, Statement};
+use countersign_tlog::{Checkpoint, Key, Kind, Note, Statement};
 use countersign_verify::{Kept, Report};
 
 use crate::command::trust::Trust;
@@ -22,7 +22,9 @@ impl KeptCheckpoint {
         };
         let note = Note::read(&input::file(path, MAX_NOTE)?).map_err(|error| refuse(&error))?;
         let checkpoint = Checkpoint::read(note.text()).map_err(|error| refuse(&error))?;
-        let signed_by = trust.map(|trust| signers(&note, trust)).transpose();
+        let signed_by = trust
+            .map(|trust| signers(&note, &checkpoint.origin, trust))
+            .transpose();
         let signed_by = signed_by.map_err(|why| {
             Failure::new(Code::Unverified, format!("the checkpoint `{path}`: {why}"))
         })?;
@@ -51,9 +53,11 @@ impl KeptCheckpoint {
     }
 }
 
-fn signers(note: &Note, trust: &Trust) -> Result<Vec<String>, String> {
+/// Who signed: the log of this name, and witnesses.
+fn signers(note: &Note, origin: &str, trust: &Trust) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
-    for key in &trust.keys {
+    let is_meant = |key: &&Key| key.kind() == Kind::Cosignature || key.name() == origin;
+    for key in trust.keys.iter().filter(is_meant) {
         match note.verify(key) {
             Ok(_) => names.push(key.name().to_owned()),
             Err(countersign_tlog::Refused::Unsigned) => {}

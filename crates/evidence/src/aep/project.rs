@@ -94,7 +94,7 @@ impl Fold {
             self.calls.insert(id.to_owned(), Call::proposed(event));
         }
         let standing = match event.event_type {
-            EventType::PolicyDecision => self.standing(event.at_unix_ms),
+            EventType::PolicyDecision if !is_about_result(event) => self.standing(event.at_unix_ms),
             _ => Vec::new(),
         };
         if let Some(call) = self.calls.get_mut(id) {
@@ -229,6 +229,8 @@ impl Call {
     fn event(&mut self, event: &Event) {
         let text = |name| event.text(name).map(str::to_owned);
         match event.event_type {
+            // Whether the agent may see a result says nothing about whether the call was allowed.
+            EventType::PolicyDecision if is_about_result(event) => {}
             EventType::PolicyDecision => {
                 self.verdict = text("verdict").or_else(|| text("outcome"));
                 self.reason = text("reason").or_else(|| text("reason_code"));
@@ -423,6 +425,11 @@ impl Call {
             _ => DenyReason::PolicyRule,
         }
     }
+}
+
+/// Whether a decision is about what a call came to, after it ran.
+fn is_about_result(event: &Event) -> bool {
+    event.text("intervention_point") == Some("post_tool_call")
 }
 
 fn reference(hash: Hash) -> String {

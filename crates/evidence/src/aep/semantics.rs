@@ -8,7 +8,8 @@ use countersign_canon::{Json, Object};
 use super::chain::Chain;
 use super::finding::{Code, Finding, Judged};
 use super::version::Version;
-use super::words::{Backing, Decision, Resolution};
+use super::words::{Backing, Decision, Gate, Resolution};
+use crate::envelope::{self, ObservedResult};
 use crate::state::{CoverageProblem, StateDigest};
 use crate::word::Word;
 
@@ -323,7 +324,9 @@ impl Check<'_> {
         let drift = action.get("argument_drift");
         let drifted =
             drift.and_then(|drift| word(drift.get("resolution"))) == Some(Resolution::Denied);
-        let denied = drifted || action.get("capability_decision").is_some_and(is_deny);
+        let gate = action.get("permission_gate");
+        let stopped = gate.and_then(|gate| word(gate.get("decision"))) == Some(Gate::Denied);
+        let denied = drifted || stopped || action.get("capability_decision").is_some_and(is_deny);
         // Why something was denied may be a result; what changed after its approval has none.
         let ran = succeeded(action) || drifted && action.get("result_digest").is_some();
         let message = "a denial and what ran later are two actions";
@@ -464,7 +467,7 @@ fn effect(action: &Json) -> SideEffect {
 
 /// Whether an action says that it ran and went well.
 fn succeeded(action: &Json) -> bool {
-    action.get("outcome").and_then(Json::as_str) == Some("success")
+    envelope::told(action) == Some(ObservedResult::Success)
         || action.get("exit_code").and_then(Json::as_i64) == Some(0)
 }
 

@@ -55,6 +55,36 @@ fn each_pair_has_the_answer_of_the_table_whichever_comes_first() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// `corpus/state/pairs.json`: pairs with one thing different each, judged by the text of the format.
+#[test]
+fn each_pair_has_the_answer_of_the_text() {
+    let pairs = json("state/pairs.json");
+    let pairs = pairs.as_array().unwrap();
+    assert!(pairs.len() > 40);
+    let mut wrong = Vec::new();
+    for pair in pairs {
+        let sides = match pair.get("sides") {
+            None => Sides::Same,
+            Some(_) => Sides::BeforeAndAfter,
+        };
+        let (a, b) = (state(pair.get("a").unwrap()), state(pair.get("b").unwrap()));
+        for found in [
+            compare_with(&a, &b, sides, &[]),
+            compare_with(&b, &a, sides, &[]),
+        ] {
+            let found = match found {
+                Comparability::Comparable => "comparable",
+                Comparability::NotComparable(_) => "not",
+                Comparability::Under(_) => "under",
+            };
+            if pair.get("expect").and_then(Json::as_str) != Some(found) {
+                wrong.push(format!("{:?}: {found}", pair.get("id")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A table with a gap would hold as well, so that it has none is a test of its own.
 #[test]
 fn the_table_has_every_pair_of_kinds_and_every_member_of_each() {

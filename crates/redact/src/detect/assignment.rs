@@ -56,6 +56,15 @@ fn assigned(text: &str, separator: usize, after: usize, also: &[String]) -> Opti
         return None;
     }
     let gap = value_start(bytes, after);
+    if let Some((start, end)) = thrice_quoted(text, gap) {
+        return (end > start && !begins_with_mark(text.get(start..)?.trim_start())).then_some(
+            Span {
+                start,
+                end,
+                mark: REDACTED,
+            },
+        );
+    }
     let (start, quote) = match bytes.get(gap) {
         Some(quote @ (b'"' | b'\'' | b'`')) => (gap + 1, Some(*quote)),
         _ => (gap, None),
@@ -101,6 +110,17 @@ fn value_start(bytes: &[u8], after: usize) -> usize {
         }
         _ => gap,
     }
+}
+
+/// A value in three quotes, which may have several lines; one that does not end goes to the end of the text.
+fn thrice_quoted(text: &str, gap: usize) -> Option<(usize, usize)> {
+    let rest = text.get(gap..)?;
+    let quotes = ["\"\"\"", "'''"]
+        .into_iter()
+        .find(|quotes| rest.starts_with(quotes))?;
+    let start = gap + quotes.len();
+    let length = text.get(start..)?.find(quotes);
+    Some((start, length.map_or(text.len(), |length| start + length)))
 }
 
 /// The end of a quoted value. A quote inside it stands behind more backslashes than the first one does.

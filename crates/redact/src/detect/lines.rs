@@ -1,5 +1,5 @@
-//! Secrets that stand on other lines than their names: blocks and lists of YAML, folded headers, strings in
-//! three quotes, here-documents, columns of a table.
+//! Secrets that stand on other lines than their names: blocks and lists of YAML, folded headers,
+//! here-documents, columns of a table.
 
 use crate::key;
 use crate::span::{REDACTED, Span, begins_with_mark};
@@ -28,7 +28,7 @@ impl<'t> Line<'t> {
     fn assigned(self) -> Option<(&'t str, &'t str)> {
         let (name, value) = self.text.split_once([':', '='])?;
         let name = name.trim().trim_start_matches("- ").trim();
-        Some((name.trim_matches(['"', '\'']), value.trim()))
+        Some((name.trim_matches(['"', '\'']), value.trim_start()))
     }
 }
 
@@ -48,7 +48,7 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 enum Goes {
     /// In lines that are further right than this, or begin with a dash there.
     Indented(usize),
-    /// Until a line that holds this.
+    /// Until a line that is this.
     Until(String),
 }
 
@@ -65,7 +65,7 @@ impl Goes {
     }
 
     fn ends_with(&self, line: Line<'_>) -> bool {
-        matches!(self, Self::Until(end) if line.text.contains(end.as_str()))
+        matches!(self, Self::Until(end) if line.text.trim() == end)
     }
 }
 
@@ -87,8 +87,10 @@ fn below(text: &str, also: &[String], spans: &mut Vec<Span>) {
             continue;
         };
         if is_named && is_any(name, VALUES) && !value.is_empty() {
-            hide(line, line.text.len() - value.len(), spans);
+            let from = line.text.len() - value.len();
+            hide(line, from, spans);
         }
+        let value = value.trim_end();
         is_named = is_any(name, NAMES) && key::is_secret(value.trim_matches(['"', '\'']), also);
         if key::is_secret(name, also) && !key::counts(name) {
             going = opened(line, value);
@@ -98,20 +100,10 @@ fn below(text: &str, also: &[String], spans: &mut Vec<Span>) {
 
 /// What a value opens, if it is not all on its line.
 fn opened(line: Line<'_>, value: &str) -> Option<Goes> {
-    if value.is_empty()
-        || value
-            .trim_end_matches(['-', '+'])
-            .trim_end_matches(char::is_numeric)
-            .len()
-            == 1
-            && value.starts_with(['|', '>'])
-    {
+    let folds = value.trim_end_matches(['-', '+']);
+    let folds = folds.trim_end_matches(char::is_numeric);
+    if value.is_empty() || ["|", ">"].contains(&folds) {
         return Some(Goes::Indented(line.indent()));
-    }
-    for quotes in ["\"\"\"", "'''"] {
-        if value.starts_with(quotes) && !value.get(3..)?.contains(quotes) {
-            return Some(Goes::Until(quotes.to_owned()));
-        }
     }
     let word = value
         .strip_prefix("<<")?

@@ -75,6 +75,8 @@ struct Story {
     verdict: Option<String>,
     policy: Option<String>,
     rule: Option<String>,
+    /// What was said about its result.
+    reviewed: Option<String>,
     approval: Option<String>,
     asked: Option<String>,
     decided: Vec<(bool, String)>,
@@ -167,6 +169,12 @@ impl Story {
         }
         match line.event_type {
             EventType::ToolCallProposed => self.tool = text("tool_name"),
+            // Whether the agent may see a result says nothing about whether the call was allowed.
+            EventType::PolicyDecision
+                if text("intervention_point").as_deref() == Some("post_tool_call") =>
+            {
+                self.reviewed = text("verdict").or_else(|| text("outcome"));
+            }
             EventType::PolicyDecision => {
                 self.verdict = text("verdict").or_else(|| text("outcome"));
                 self.policy = text("policy_digest");
@@ -229,6 +237,9 @@ impl Story {
                 }
                 None => text.push_str(&format!(" ({policy})")),
             }
+        }
+        if let Some(verdict) = &self.reviewed {
+            text.push_str(&format!("; about its result: {verdict}"));
         }
         if !self.leases.is_empty() {
             text.push_str(&format!("; leases in force: {}", self.leases.join(", ")));
@@ -365,6 +376,7 @@ impl Story {
         let signed = approval.map_or(&[][..], |approval| &approval.votes);
         let available = Json::object([
             ("verdict", text(&self.verdict)),
+            ("about_result", text(&self.reviewed)),
             ("policy_ref", text(&self.rule)),
             ("policy_digest", text(&self.policy)),
             ("manifest", manifest),

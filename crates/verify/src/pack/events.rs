@@ -145,16 +145,37 @@ impl<'a> Events<'a> {
             return Err(PackProblem::Sessions);
         }
         report.check("the links between events that follow each other in their sessions");
-        if is_whole {
-            report.check(
+        match selected {
+            Selected::Range {
+                since_unix_ms: None,
+                until_unix_ms: None,
+            } => self.check_all(log, report)?,
+            Selected::Range { .. } => {
+                let missing = chains.values().map(Chain::missing).sum();
+                leave_range(missing, report);
+            }
+            // What the checkpoint does not say cannot be held against the pack.
+            _ if log.says.is_none() => {
+                report.check(
+                    "that the session has no gap from its first event on, each in its order",
+                );
+            }
+            _ => report.check(
                 "that the session is whole: from its first event to where it ended at the \
                  checkpoint, each in its order",
-            );
-        } else {
-            report.leave("what happened in these sessions before and after the time of the pack");
-            report.leave("that no event of that time was left out");
+            ),
         }
         report.leave("what happened after the checkpoint");
+        Ok(())
+    }
+
+    /// A range without bounds is the whole log.
+    fn check_all(&self, log: &Log, report: &mut PackReport) -> Result<(), PackProblem> {
+        let (stated, found) = (log.checkpoint.size, self.lines.len() as u64);
+        if stated != found {
+            return Err(PackProblem::NotTheLog { stated, found });
+        }
+        report.check("that the pack holds every event of the log up to its checkpoint");
         Ok(())
     }
 }
@@ -180,6 +201,13 @@ impl<'e, 'a> Chain<'e, 'a> {
         }
         self.events.push(line);
         Ok(())
+    }
+
+    /// How many events of the session are missing between those that are here.
+    fn missing(&self) -> u64 {
+        let ends = self.events.first().zip(self.events.last());
+        let span = ends.map_or(0, |(first, last)| last.seq + 1 - first.seq);
+        span.saturating_sub(self.events.len() as u64)
     }
 
     fn check(&self, session: &str, head: &SessionHead, is_whole: bool) -> Result<(), PackProblem> {
@@ -211,6 +239,20 @@ impl<'e, 'a> Chain<'e, 'a> {
             chain = Head::after(line.seq, line.hash);
         }
         Ok(())
+    }
+}
+
+/// What the events of a time range cannot show.
+fn leave_range(missing: u64, report: &mut PackReport) {
+    report.leave("what happened in these sessions before and after the time of the pack");
+    report.leave("that no event of that time was left out");
+    // Times are those of clocks, so what stands between two events of a range may have another one.
+    match missing {
+        0 => report
+            .check("that no event is missing between the first and the last of each session here"),
+        missing => report.leave(format!(
+            "{missing} event(s) between those of the pack, in the same sessions: they are not in it"
+        )),
     }
 }
 

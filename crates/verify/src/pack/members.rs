@@ -123,7 +123,9 @@ impl<'a> Members<'a> {
     /// The checkpoint, if the keys that count have signed it and the pack.
     pub(super) fn log(&self, trust: &Trust, report: &mut PackReport) -> Result<Log, PackProblem> {
         let key = &self.log_key;
-        if !trust.keys.is_empty() && !trust.keys.contains(key) {
+        // SECURITY: who is trusted to witness checkpoints is not trusted to make them.
+        let is_log = key.kind() == Kind::Note;
+        if !is_log || !trust.keys.is_empty() && !trust.keys.contains(key) {
             return Err(PackProblem::Untrusted);
         }
         if !self.envelope.is_signed_by(key) {
@@ -134,6 +136,10 @@ impl<'a> Members<'a> {
             return Err(PackProblem::Signature("the checkpoint"));
         }
         let checkpoint = Checkpoint::read(note.text())?;
+        // A key is that of one log: what it signs for another name is not about this one.
+        if checkpoint.origin != key.name() {
+            return Err(PackProblem::Signature("the checkpoint"));
+        }
         report.log = Some((checkpoint.origin.clone(), checkpoint.size));
         report.check(format!(
             "the signatures of `{}` under the pack and under its checkpoint of {} event(s)",

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod accounts;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod checkpoints;
 #[cfg(test)]
 #[cfg(feature = "database")]

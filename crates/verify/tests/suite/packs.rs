@@ -19,23 +19,23 @@ use crate::random::Random;
 
 /// A log with its checkpoint, from which packs are made as the exporter makes them.
 pub(crate) struct Log {
-    lines: Vec<Vec<u8>>,
+    pub(crate) lines: Vec<Vec<u8>>,
     pub(crate) signer: Signer,
-    checkpoint: Checkpoint,
+    pub(crate) checkpoint: Checkpoint,
     heads: BTreeMap<(String, String), (u64, Hash)>,
 }
 
 /// What goes into a pack, to be changed before it is signed.
 pub(crate) struct Parts {
-    selected: Selected,
-    checkpoint: Vec<u8>,
-    keys: String,
+    pub(crate) selected: Selected,
+    pub(crate) checkpoint: Vec<u8>,
+    pub(crate) keys: String,
     pub(crate) lines: Vec<Vec<u8>>,
-    indices: Vec<u64>,
-    inclusion: Vec<Hash>,
-    sessions: Vec<u8>,
-    openings: Vec<u8>,
-    audit: Vec<u8>,
+    pub(crate) indices: Vec<u64>,
+    pub(crate) inclusion: Vec<Hash>,
+    pub(crate) sessions: Vec<u8>,
+    pub(crate) openings: Vec<u8>,
+    pub(crate) audit: Vec<u8>,
     /// What is told beside the events.
     pub(crate) told: Vec<(String, Vec<u8>)>,
 }
@@ -119,7 +119,7 @@ impl Log {
         self.parts_of(selected, &indices, |_, name| name == session)
     }
 
-    fn parts_of(
+    pub(crate) fn parts_of(
         &self,
         selected: Selected,
         indices: &[u64],
@@ -300,7 +300,7 @@ fn a_pack_of_a_time_range_verifies() {
         })
         .collect();
     let selected = Selected::Range {
-        since_unix_ms: None,
+        since_unix_ms: Some(0),
         until_unix_ms: None,
     };
     let has =
