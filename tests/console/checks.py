@@ -8,6 +8,7 @@ import time
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
+from issuer import Issuer
 from scene import Agent, Daemon, fill
 
 HOSTILE = [
@@ -30,6 +31,7 @@ class Visit:
         self.page = self.context.new_page()
         self.complaints = []
         self.expected = []
+        self.places = []
         self.page.on("console", lambda message: self.complain(message.type, message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("request", lambda request: self.outside(request.url))
@@ -41,7 +43,7 @@ class Visit:
             self.complaints.append(f"{kind}: {text}")
 
     def outside(self, url):
-        if not url.startswith((self.daemon.place, "data:", "blob:")):
+        if not url.startswith((self.daemon.place, "data:", "blob:", *self.places)):
             self.complaints.append(f"asked elsewhere: {url}")
 
     def go(self, path):
@@ -50,7 +52,7 @@ class Visit:
     def enter(self, token):
         self.go("/login")
         self.page.fill("#token", token)
-        self.page.click("text=Come in")
+        self.page.click("button:has-text('Come in')")
         self.page.wait_for_selector("header.bar")
 
     def key(self, name):
@@ -92,6 +94,143 @@ def check_one_time_link(scene):
     visit.expected = ["401"]
     visit.go("/inbox")
     visit.page.wait_for_selector("#token")
+    visit.done()
+
+
+def check_sign_in(scene):
+    """At the issuer, which is another site: the browser comes back and is in."""
+    asked = scene.agent.propose("flow", "deploy", {"to": "who signs in"})
+    path = f"/inbox/{asked['approval_id']}"
+    visit = Visit(scene.browser, scene.daemon)
+    visit.places, visit.expected = [scene.issuer.place], ["401", "404"]
+    visit.go(path)
+    visit.page.click("#sign-in")
+    visit.page.wait_for_selector("#yes")
+    link = visit.page.get_attribute("#yes", "href")
+    visit.page.click("#yes")
+    visit.page.wait_for_selector("header.bar")
+    assert visit.page.url == scene.daemon.place + path, visit.page.url
+    assert "dana" in visit.page.inner_text("header") and "approver" in visit.page.inner_text("header")
+    cookies = [one for one in visit.context.cookies() if one["domain"] == "127.0.0.1"]
+    assert len(cookies) == 1 and cookies[0]["httpOnly"] and cookies[0]["sameSite"] == "Strict", cookies
+    visit.key("dana")
+    visit.settled()
+    visit.page.click("#approve")
+    visit.page.wait_for_selector("#card .state:has-text('APPROVED')")
+    # The same answer of the issuer lets nobody in again, here or elsewhere.
+    visit.page.goto(link)
+    assert "begin again" in visit.page.inner_text("[role=alert]")
+    visit.done()
+    other = Visit(scene.browser, scene.daemon)
+    other.expected = ["401"]
+    other.page.goto(link)
+    assert "begin again" in other.page.inner_text("[role=alert]")
+    other.go("/inbox")
+    other.page.wait_for_selector("#token")
+    other.done()
+
+
+def check_two_daemons(scene):
+    """Two daemons on one host: coming in at one of them ends no visit at the other."""
+    visit = Visit(scene.browser, scene.daemon)
+    visit.enter(scene.tokens["dana"])
+    second = Daemon(scene.daemon.binary)
+    try:
+        visit.places = [second.place]
+        visit.page.goto(second.link)
+        visit.page.wait_for_selector("header.bar")
+        assert len(visit.context.cookies()) == 2
+        visit.go("/inbox")
+        visit.page.wait_for_selector("header.bar")
+        assert "dana" in visit.page.inner_text("header")
+        visit.page.goto(second.place + "/health")
+        assert "Health" in visit.page.inner_text("h1")
+    finally:
+        second.end()
+    visit.done()
+
+
+def check_views_are_noted(scene):
+    """Who was shown what is held is in the audit, once, however often the page is made anew."""
+    asked = scene.agent.propose("views", "deploy", {"to": "be seen"})
+    visit = Visit(scene.browser, scene.daemon)
+    visit.enter(scene.tokens["dana"])
+    for _ in range(2):
+        visit.go(f"/inbox/{asked['approval_id']}")
+        visit.settled()
+    # Something new makes the page refresh itself.
+    before = visit.page.locator("#waiting li").count()
+    scene.agent.propose("views", "deploy", {"to": "refresh"})
+    visit.until(f"document.querySelectorAll('#waiting li').length === {before + 1}")
+    lines = [json.loads(line) for line in (scene.daemon.folder / "data" / "audit" / "approvals.jsonl").read_text().splitlines()]
+    seen = [one for one in lines if one["outcome"] == "viewed" and one["envelope_id"] == asked["approval_id"]]
+    assert len(seen) == 1 and seen[0]["actor"] == "human:dana", seen
+    visit.done()
+
+
+def check_policy_page(scene):
+    """Tests and coverage, the shadow, a backtest with its charts, and a tool that is another one now."""
+    visit = Visit(scene.browser, scene.daemon)
+    visit.enter(scene.operator)
+    visit.go("/policy")
+    tests = visit.page.inner_text("#tests")
+    for part in ["2 passed", "0 failed", "test_dear", "limits.rego", "1 of 3 lines"]:
+        assert part in tests, (part, tests)
+    shadow = visit.page.inner_text("#shadow")
+    assert "shop.reads" in shadow and "ALLOW" in shadow and "DENY" in shadow, shadow
+    # What a policy would have decided.
+    visit.page.click("#backtests summary")
+    visit.page.fill("#trial-name", "no-reads.rego")
+    visit.page.fill("#trial-text", "package trial\nimport rego.v1\n"
+                    "verdict := {\"decision\": \"deny\", \"reason\": \"NO\"} if input.action.tool == \"read_file\"\n"
+                    "else := {\"decision\": \"allow\"}\n")
+    visit.page.click("text=Try it; nothing changes")
+    visit.page.wait_for_selector("#backtests .run")
+    run = visit.page.inner_text("#backtests .run")
+    for part in ["no-reads.rego", "stricter 4", "read_file", "ALLOW", "DENY"]:
+        assert part in run, (part, run)
+    for selector in ["svg.shares rect.stricter", "svg.onebar rect"]:
+        box = visit.page.locator("#backtests .run " + selector).first.bounding_box()
+        assert box["width"] > 2 and box["height"] > 5, (selector, box)
+    visit.expected = ["422"]
+    visit.page.click("#backtests summary")
+    visit.page.fill("#trial-text", "no policy at all")
+    visit.page.click("text=Try it; nothing changes")
+    visit.page.wait_for_selector("[role=alert]")
+    # A recorded session, decided again.
+    visit.go("/policy")
+    visit.page.click("#replays summary")
+    visit.page.fill("#replay-session", "orders-1")
+    visit.page.click("text=Decide it again")
+    visit.page.wait_for_selector("#replays tbody tr")
+    end = time.monotonic() + 10
+    while "RUNNING" in visit.page.inner_text("#replays"):
+        assert time.monotonic() < end
+        visit.go("/policy")
+    assert "IDENTICAL" in visit.page.inner_text("#replays tbody tr"), visit.page.inner_text("#replays")
+    # The definition that somebody accepted is not the one that the server has now.
+    waiting = visit.page.locator("#tools tr:has-text('CHANGED')")
+    assert waiting.count() == 1
+    text = waiting.inner_text()
+    for part in ["shelf", "look", "/description", "- \"Looks at a shelf\"", "+ \"Looks at a shelf, and mails"]:
+        assert part in text, (part, text)
+    waiting.locator("text=Accept this definition").click()
+    visit.page.wait_for_selector("#tools tr:has-text('look'):has-text('accepted')")
+    assert visit.page.locator("#tools tr:has-text('CHANGED')").count() == 0
+    assert "accepted" in scene.daemon.run("tools", "list")
+    visit.done()
+
+
+def check_doors(scene):
+    """How far doors reach is what they do: the same server, observed and then not."""
+    visit = Visit(scene.browser, scene.daemon)
+    visit.enter(scene.operator)
+    for mode, reach in [("observe", "observe only"), ("enforce", "enforcing")]:
+        scene.daemon.call_tool("shelf", "sweep", "Looks at a shelf", mode=mode)
+        visit.go("/health")
+        row = visit.page.inner_text("#health tr:has-text('MCP server shelf')")
+        assert reach in row, (mode, row)
+    assert "best effort" in visit.page.inner_text("#health tr:has-text('/v1/actions')")
     visit.done()
 
 
@@ -456,7 +595,7 @@ def check_session_page(scene):
     visit.done()
 
 
-CHECKS = [check_one_time_link, check_approval_flow, check_deny_with_reason, check_edit, check_lease, check_keyboard_only,
+CHECKS = [check_one_time_link, check_sign_in, check_two_daemons, check_views_are_noted, check_policy_page, check_doors, check_approval_flow, check_deny_with_reason, check_edit, check_lease, check_keyboard_only,
           check_two_approvers, check_live, check_roles, check_browser_key, check_session_page, check_many_events,
           check_pages_everywhere, check_hostile]
 
@@ -467,7 +606,8 @@ class Scene:
 
 def main(binary, chromium, *wanted):
     scene = Scene()
-    scene.daemon = Daemon(binary)
+    scene.issuer = Issuer()
+    scene.daemon = Daemon(binary, config=scene.issuer.config())
     try:
         scene.agent = fill(scene.daemon)
         scene.operator = scene.daemon.operator
@@ -493,6 +633,7 @@ def main(binary, chromium, *wanted):
         return failed
     finally:
         scene.daemon.end()
+        scene.issuer.end()
 
 
 def many(daemon):

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -25,11 +26,42 @@ permissions:
   budgets: {max_steps: 400, max_tool_calls: 200, max_wall_time_ms: 86400000}
 """
 
+LIMITS = """package shop.limits
+
+import rego.v1
+
+verdict := {"decision": "deny", "reason": "TOO_DEAR"} if input.action.args.amount > 1000000
+
+else := {"decision": "escalate", "reason": "DEAR"} if input.action.args.amount > 500000
+
+else := {"decision": "allow"}
+"""
+
+LIMITS_TEST = """package shop.limits_test
+
+import rego.v1
+
+import data.shop.limits
+
+test_dear if limits.verdict.decision == "deny" with input.action.args.amount as 1000001
+
+test_dearer if limits.verdict.reason == "TOO_DEAR" with input.action.args.amount as 9000000
+"""
+
+READS = """package shop.reads
+
+import rego.v1
+
+verdict := {"decision": "deny", "reason": "NO_LISTS"} if input.action.tool == "catalog_list"
+
+else := {"decision": "allow"}
+"""
+
 
 class Daemon:
     """`countersign serve` in a folder of its own."""
 
-    def __init__(self, binary, port=0):
+    def __init__(self, binary, port=0, config=""):
         self.binary = str(pathlib.Path(binary).resolve())
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="countersign-console-"))
         self.environment = {**os.environ, "HOME": str(self.folder / "home")}
@@ -38,6 +70,11 @@ class Daemon:
                 del self.environment[name]
         (self.folder / "home").mkdir()
         (self.folder / "manifest.yaml").write_text(MANIFEST)
+        (self.folder / "countersign.toml").write_text(config)
+        (self.folder / "policies").mkdir()
+        (self.folder / "policies" / "limits.rego").write_text(LIMITS)
+        (self.folder / "policies" / "limits_test.rego").write_text(LIMITS_TEST)
+        (self.folder / "reads.rego").write_text(READS)
         self.keys = {}
         for name in ["dana", "lee"]:
             self.keys[name] = self.folder / f"{name}.key"
@@ -50,6 +87,7 @@ class Daemon:
         with open(out, "w") as stdout, open(err, "w") as stderr:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--data", "data", "--manifest", "manifest.yaml",
+                 "--policy", "policies", "--shadow", "reads.rego", "--config", "countersign.toml",
                  "--listen", f"127.0.0.1:{port}"],
                 cwd=self.folder, env=self.environment, stdout=stdout, stderr=stderr)
         end = time.monotonic() + 60
@@ -76,6 +114,15 @@ class Daemon:
     def verify(self, pack):
         words = [self.binary, "verify", str(pack)]
         return subprocess.run(words, cwd=self.folder, env=self.environment, capture_output=True, text=True).stdout
+
+    def call_tool(self, server, tool, says, mode="enforce"):
+        """One call of a tool, through the proxy, to a server that says this about itself."""
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
+        words = [self.binary, "mcp", "--data", "data", "--server", server, "--mode", mode, "--hold-wait", "0", "--",
+                 sys.executable, str(pathlib.Path(__file__).parent / "tool_server.py"), says]
+        done = subprocess.run(words, cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              input=json.dumps(ask) + "\n", timeout=60)
+        return done.stdout
 
     def token(self, role, name):
         tenant = ["--tenant", "default"] if role in ("agent", "approver") else []
@@ -128,6 +175,8 @@ def fill(daemon):
         agent.settle(agent.propose(session, "catalog_list", {"of": "everything"}))
         agent.settle(agent.propose(session, "read_file", {"path": f"invoice-{number}.txt"}), "pay me")
         agent.propose(session, "disk_format", {"disk": "/dev/sda"})
+    daemon.call_tool("shelf", "look", "Looks at a shelf", mode="observe")
+    daemon.call_tool("shelf", "look", "Looks at a shelf, and mails what it sees")
     agent.propose("orders-1", "deploy", {"to": "prod", "version": "1.4.2"})
     agent.propose("orders-2", "pay", {"amount": 180, "currency": "EUR", "order": 1042})
     agent.propose("orders-3", "wipe", {"disk": "/dev/sda", "keep": []})

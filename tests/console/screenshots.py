@@ -16,6 +16,16 @@ PAGES = [
 ]
 
 
+TRIAL = """package trial
+
+import rego.v1
+
+verdict := {"decision": "deny", "reason": "NO_READS"} if input.action.tool == "read_file"
+
+else := {"decision": "allow"}
+"""
+
+
 def main(binary, chromium, folder):
     daemon = Daemon(binary)
     try:
@@ -30,6 +40,12 @@ def main(binary, chromium, folder):
                 page.goto(daemon.place + path)
                 if name == "inbox":
                     page.set_input_files("#key-file", str(daemon.keys["dana"]))
+                if name == "policy":
+                    page.click("#backtests summary")
+                    page.fill("#trial-name", "no-reads.rego")
+                    page.fill("#trial-text", TRIAL)
+                    page.click("text=Try it; nothing changes")
+                    page.wait_for_selector("#backtests .run")
                 page.wait_for_timeout(800)
                 page.screenshot(path=f"{folder}/{name}.png")
             browser.close()

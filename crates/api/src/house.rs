@@ -16,6 +16,7 @@ pub trait House: Send + Sync {
     fn accept_tool(&self, server: &str, tool: &str, digest: &str) -> Result<(), String>;
 
     /// The tests of the policies in files, run now, and which lines they reach:
-    /// `{passed, failed, files:[{name, covered, lines}]}`; nothing where there are none.
+    /// `{passed, failed, tests:[{place, name, failure}], files:[{name, covered, lines, missed:[…]}]}`;
+    /// nothing where there are none.
     fn tests(&self) -> Result<Option<Json>, String>;
 }

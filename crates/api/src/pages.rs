@@ -53,6 +53,7 @@ pub(crate) async fn answer(page: Page, call: Call) -> Result<Reply, Problem> {
         Page::Policy => policy::show(&call, None).await,
         Page::AcceptTool => policy::accept(&call).await,
         Page::Backtest => policy::backtest(&call).await,
+        Page::Replay => policy::replay(&call).await,
         Page::Health => health::show(&call).await,
     }
 }

@@ -17,7 +17,7 @@ use countersign_event::{EventType, Scope};
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::rego::Source;
-use countersign_policy::rego::testing::outline;
+use countersign_policy::rego::testing::{self, Tested, outline};
 use countersign_policy::{LoadError, Policies, PolicySources};
 
 use crate::api::{Api, lock};
@@ -206,6 +206,27 @@ async fn change(
 }
 
 impl Api {
+    /// The tests of the version in force, run now, and which lines they reach; nothing where there is no
+    /// policy. Blocks.
+    pub(crate) fn tested(&self) -> Result<Option<Json>, Problem> {
+        let PolicyBook::Folder(folder) = &self.keeper.book else {
+            return Ok(None);
+        };
+        let Some(number) = newest(folder)? else {
+            return Ok(None);
+        };
+        let set = version(folder, number)?;
+        let (policies, tests) = (files(&set, "policies")?, files(&set, "tests")?);
+        if policies.is_empty() {
+            return Ok(None);
+        }
+        let in_force = self.engine.policies();
+        let manifest = in_force.capability().manifest();
+        let tested = testing::run(&policies, &tests, manifest)
+            .map_err(|error| Problem::new(Kind::Policy, error.to_string()))?;
+        Ok(Some(test_report(&tested)))
+    }
+
     pub(crate) fn in_force(&self) -> Result<Json, Problem> {
         let policies = self.engine.policies();
         let mut json = about(&policies);
@@ -223,6 +244,34 @@ impl Api {
         }
         Ok(json)
     }
+}
+
+fn test_report(tested: &Tested) -> Json {
+    let failed = tested.tests.iter().filter(|test| test.failure.is_some());
+    let failed = failed.count() as u64;
+    let tests = tested.tests.iter().map(|test| {
+        Json::object([
+            ("place", Json::from(format!("{}:{}", test.file, test.line))),
+            ("name", Json::from(test.name.as_str())),
+            ("failure", Json::from(test.failure.as_deref())),
+        ])
+    });
+    let files = tested.coverage.iter().map(|file| {
+        let (covered, missed) = (file.covered.len() as u64, file.missed.len() as u64);
+        let lines = file.missed.iter().copied().map(Json::from);
+        Json::object([
+            ("name", Json::from(file.file.as_str())),
+            ("covered", Json::from(covered)),
+            ("lines", Json::from(covered + missed)),
+            ("missed", Json::Array(lines.collect())),
+        ])
+    });
+    Json::object([
+        ("passed", Json::from(tested.tests.len() as u64 - failed)),
+        ("failed", Json::from(failed)),
+        ("tests", Json::Array(tests.collect())),
+        ("files", Json::Array(files.collect())),
+    ])
 }
 
 fn about(policies: &Policies) -> Json {

@@ -32,7 +32,17 @@ pub(crate) async fn start(call: Call) -> Result<Reply, Problem> {
     let mut members = call.object()?;
     let mut text = |name: &str| members.remove(name).and_then(Json::into_string);
     let (tenant, session) = (text("tenant_id"), text("session_id").unwrap_or_default());
-    let scope = call.caller.scope(tenant.as_deref(), &session)?;
+    let job = begin(&call, tenant.as_deref(), &session).await?;
+    Ok(Reply::json(StatusCode::CREATED, &job))
+}
+
+/// Begins a job; tells what is known of it.
+pub(crate) async fn begin(
+    call: &Call,
+    tenant: Option<&str>,
+    session: &str,
+) -> Result<Json, Problem> {
+    let scope = call.caller.scope(tenant, session)?;
     call.api.check_owner(&call.caller, &scope).await?;
     let no_randomness = || Problem::new(Kind::Overloaded, "the system gave no randomness");
     let job = Job {
@@ -42,9 +52,9 @@ pub(crate) async fn start(call: Call) -> Result<Reply, Problem> {
         done: None,
     };
     call.api.replays.add(job.clone())?;
-    let reply = Reply::json(StatusCode::CREATED, &job.to_json());
+    let begun = job.to_json();
     tokio::spawn(work(Arc::clone(&call.api), job));
-    Ok(reply)
+    Ok(begun)
 }
 
 pub(crate) async fn show(call: &Call) -> Result<Reply, Problem> {
@@ -105,6 +115,13 @@ impl Replays {
         }
         jobs.push_back(job);
         Ok(())
+    }
+
+    /// What somebody asked for, newest first.
+    pub(crate) fn of(&self, owner: &str) -> Vec<Json> {
+        let jobs = lock(&self.0);
+        let own = jobs.iter().rev().filter(|job| job.owner == owner);
+        own.map(Job::to_json).collect()
     }
 
     fn find(&self, id: &str) -> Option<Job> {

@@ -211,7 +211,7 @@ fn doors(health: &Health<'_>) -> El {
         .attr("aria-label", "Doors")
         .with(el("h2").text("Doors"))
         .with(
-            el("div").class("wide").with(
+            words::wide().with(
                 words::table(&caption, &["Door", "Reach", "Actions", "Newest", "Why"])
                     .with(el("tbody").each(rows)),
             ),
@@ -252,7 +252,7 @@ fn histograms(metrics: Option<&str>) -> El {
                         .text(bound)
                 }))
         });
-        let width = (buckets.len() as u64 * 22 + 30).max(100);
+        let width = (buckets.len() as u64 * 22 + 30).max(380);
         el("figure")
             .with(
                 el("svg")

@@ -16,6 +16,7 @@
 
 mod asset;
 mod card;
+mod chart;
 mod frame;
 mod graph;
 mod health;

@@ -40,7 +40,7 @@ pub struct Found {
 pub fn log(frame: &Frame<'_>, page: &LogPage<'_>) -> Html {
     let rows = page.events.iter().map(row);
     let table = match (page.events.is_empty(), page.query.is_empty()) {
-        (false, _) => el("div").class("wide").with(
+        (false, _) => words::wide().with(
             words::table(
                 "Events, the newest first",
                 &["#", "When", "Session", "Event", "About", "Hash"],

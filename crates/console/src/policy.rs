@@ -7,6 +7,8 @@ use crate::html::{El, Html, Link, el};
 use crate::look::Look;
 use crate::words::{self, command, fact, hash, name};
 
+mod backtests;
+
 /// What the page shows.
 #[derive(Debug)]
 pub struct PolicyPage<'a> {
@@ -14,8 +16,8 @@ pub struct PolicyPage<'a> {
     pub in_force: &'a Json,
     /// The manifest in force.
     pub manifest: Option<&'a Json>,
-    /// Tests and coverage of the policies, if somebody asked for them: `[{name, passed, message}]` and
-    /// covered lines.
+    /// The tests of the policies, as they came out just now, and which lines they reach:
+    /// `{passed, failed, tests:[{place, name, failure}], files:[{name, covered, lines, missed:[…]}]}`.
     pub tests: Option<&'a Json>,
     /// How often policies in the shadow would have decided otherwise: policy, decided, would, count.
     pub shadow: &'a [(String, String, String, u64)],
@@ -23,6 +25,8 @@ pub struct PolicyPage<'a> {
     pub decisions: u64,
     /// Backtests, newest first.
     pub backtests: &'a [Json],
+    /// Sessions that were decided again, newest first.
+    pub replays: &'a [Json],
     /// The tools of servers, with what waits to be accepted.
     pub tools: Option<&'a Json>,
     /// What went wrong with what was asked for last.
@@ -44,7 +48,8 @@ pub fn policy(frame: &Frame<'_>, page: &PolicyPage<'_>) -> Html {
                 .with(in_force(page))
                 .with(tests(page))
                 .with(shadow(page))
-                .with(backtests(who, page)),
+                .with(backtests::replays(who, page))
+                .with(backtests::backtests(who, page)),
         )
         .with(tools(who, page))
         .with(manifest(page));
@@ -62,7 +67,7 @@ fn in_force(page: &PolicyPage<'_>) -> El {
     let policies: Vec<El> = policies.collect();
     let table = match policies.is_empty() {
         true => el("p").text("No policies beside the manifest."),
-        false => el("div").class("wide").with(
+        false => words::wide().with(
             words::table(
                 "Policies beside the manifest",
                 &["Policy", "Mode", "Digest"],
@@ -98,40 +103,87 @@ fn in_force(page: &PolicyPage<'_>) -> El {
 
 fn tests(page: &PolicyPage<'_>) -> El {
     let section = el("section")
+        .id("tests")
         .attr("aria-label", "Tests")
         .with(el("h2").text("Tests"));
     let Some(report) = page.tests.map(Look::at) else {
         return section
             .with(el("p").text(
-                "Policies come into force only if their tests pass. To run them with coverage:",
+                "There are no policies beside the manifest. With them come tests: policies come into \
+                 force only if theirs pass. To run them with coverage:",
             ))
             .with(command("countersign policy test policies/"));
     };
+    let count = |member: &str| report.number(member).unwrap_or_default();
+    let state = match (count("passed"), count("failed")) {
+        (0, 0) => el("span").class("state wait").text("NO TESTS !"),
+        (_, 0) => el("span").class("state ok").text("PASSED ✓"),
+        _ => el("span").class("state bad").text("FAILED ✗"),
+    };
+    section
+        .with(el("p").with(state).text(&format!(
+            " {} passed, {} failed, just now",
+            count("passed"),
+            count("failed")
+        )))
+        .with(coverage(report))
+        .maybe((count("passed") + count("failed") > 0).then(|| each_test(report)))
+}
+
+fn coverage(report: Look<'_>) -> El {
     let rows = report.list("files").map(|file| {
         let (covered, all) = (
             file.number("covered").unwrap_or_default(),
             file.number("lines").unwrap_or_default(),
         );
-        el("tr").with(el("td").with(name(file.text("name")))).with(
-            el("td")
-                .class("n")
-                .with(
-                    el("meter")
-                        .number("min", 0)
-                        .number("max", all.max(1))
-                        .number("value", covered)
-                        .attr("aria-label", format!("{covered} of {all} lines covered")),
-                )
-                .text(&format!(" {covered} of {all} lines")),
-        )
+        let missed = file.list("missed").filter_map(|line| line.0?.as_u64());
+        let missed: Vec<String> = missed.map(|line| line.to_string()).collect();
+        el("tr")
+            .with(el("td").with(name(file.text("name"))))
+            .with(
+                el("td")
+                    .class("n")
+                    .with(
+                        el("meter")
+                            .number("min", 0)
+                            .number("max", all.max(1))
+                            .number("value", covered)
+                            .attr("aria-label", format!("{covered} of {all} lines covered")),
+                    )
+                    .text(&format!(" {covered} of {all} lines")),
+            )
+            .with(el("td").class("n").text(&match missed.is_empty() {
+                true => "–".to_owned(),
+                false => missed.join(", "),
+            }))
     });
-    section
-        .with(el("p").text(&format!(
-            "{} passed, {} failed",
-            report.number("passed").unwrap_or_default(),
-            report.number("failed").unwrap_or_default()
-        )))
-        .with(words::table("Coverage", &["File", "Covered"]).with(el("tbody").each(rows)))
+    words::wide().with(
+        words::table("Coverage", &["File", "Covered", "Lines not reached"])
+            .with(el("tbody").each(rows)),
+    )
+}
+
+fn each_test(report: Look<'_>) -> El {
+    let rows = report.list("tests").map(|test| {
+        let state = match test.maybe_text("failure") {
+            None => el("span").class("state ok").text("PASSED ✓"),
+            Some(_) => el("span").class("state bad").text("FAILED ✗"),
+        };
+        el("tr")
+            .with(
+                el("td").with(name(test.text("name"))).maybe(
+                    test.maybe_text("failure")
+                        .map(|why| el("p").class("trouble").text(why)),
+                ),
+            )
+            .with(el("td").with(state))
+            .with(el("td").with(name(test.text("place"))))
+    });
+    let columns = ["Test", "State", "Where"];
+    el("details")
+        .flag("open", true)
+        .with(el("summary").text("Each test"))
+        .with(words::wide().with(words::table("Each test", &columns).with(el("tbody").each(rows))))
 }
 
 fn shadow(page: &PolicyPage<'_>) -> El {
@@ -147,7 +199,7 @@ fn shadow(page: &PolicyPage<'_>) -> El {
             "No policy in the shadow would have decided otherwise in the newest {} decisions.",
             page.decisions
         )),
-        false => el("div").class("wide").with(
+        false => words::wide().with(
             words::table(
                 &format!("In the newest {} decisions", page.decisions),
                 &["Policy", "Decided", "Would have", "Times"],
@@ -156,94 +208,11 @@ fn shadow(page: &PolicyPage<'_>) -> El {
         ),
     };
     el("section")
+        .id("shadow")
         .attr("aria-label", "Shadow")
         .with(el("h2").text("Shadow"))
         .with(body)
         .with(command("countersign serve --shadow new-policy.rego"))
-}
-
-fn backtests(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
-    let section = el("section")
-        .attr("aria-label", "Backtests")
-        .with(el("h2").text("Backtests"));
-    let section = match page.backtests.is_empty() {
-        true => section.with(el("p").text(
-            "What another policy would have decided about recorded actions. The command line does it \
-             with all options, and for as long as it takes:",
-        )),
-        false => section,
-    };
-    let ask = who.filter(|who| who.changes).map(|who| {
-        el("details")
-            .with(el("summary").text("Try a policy on what was recorded"))
-            .with(
-                form(who, &Link::to(&["policy", "backtest"]))
-                    .with(el("label").attr("for", "trial-name").text("Name"))
-                    .with(
-                        el("input")
-                            .id("trial-name")
-                            .attr("name", "name")
-                            .attr("value", "trial.rego")
-                            .flag("required", true),
-                    )
-                    .with(
-                        el("label")
-                            .attr("for", "trial-text")
-                            .text("Policy, in Rego"),
-                    )
-                    .with(
-                        el("textarea")
-                            .id("trial-text")
-                            .attr("name", "text")
-                            .attr("rows", "8")
-                            .class("mono")
-                            .attr("spellcheck", "false")
-                            .flag("required", true),
-                    )
-                    .with(el("button").text("Try it; nothing changes")),
-            )
-    });
-    let runs = page.backtests.iter().map(|run| {
-        let look = Look::at(run);
-        let bars = look.list("changes").map(|change| {
-            let count = change.number("count").unwrap_or_default();
-            let all = look.number("actions").unwrap_or(1).max(1);
-            el("tr")
-                .with(el("td").with(words::state(change.text("from"))))
-                .with(el("td").with(words::state(change.text("to"))))
-                .with(
-                    el("td")
-                        .class("n")
-                        .with(
-                            el("meter")
-                                .number("min", 0)
-                                .number("max", all)
-                                .number("value", count)
-                                .attr("aria-label", format!("{count} of {all}")),
-                        )
-                        .text(&format!(" {count}")),
-                )
-        });
-        el("div")
-            .with(
-                el("p")
-                    .with(words::time(look.number("at_unix_ms").unwrap_or_default()))
-                    .text(&format!(
-                        " · {} actions · {} the same · ",
-                        look.number("actions").unwrap_or_default(),
-                        look.number("same").unwrap_or_default()
-                    ))
-                    .with(name(look.text("name"))),
-            )
-            .with(
-                words::table("What would have changed", &["Was", "Would be", "Times"])
-                    .with(el("tbody").each(bars)),
-            )
-    });
-    section
-        .each(runs)
-        .maybe(ask)
-        .with(command("countersign backtest --policy new-policy.rego"))
 }
 
 fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
@@ -270,23 +239,7 @@ fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
             "waiting" => el("span").class("state wait").text("CHANGED ⏸"),
             other => el("span").class("state ok").text(other),
         };
-        let changes = tool.list("changes").map(|change| {
-            let sign = match (change.maybe_text("before"), change.maybe_text("after")) {
-                (None, _) => "+",
-                (_, None) => "-",
-                _ => "~",
-            };
-            let pointer = change.text("pointer");
-            let mut lines = format!("{sign} {pointer}\n");
-            if let Some(before) = change.maybe_text("before") {
-                lines.push_str(&format!("  - {before}\n"));
-            }
-            if let Some(after) = change.maybe_text("after") {
-                lines.push_str(&format!("  + {after}\n"));
-            }
-            lines
-        });
-        let changes: String = changes.collect();
+        let changes: Vec<El> = tool.list("changes").flat_map(change).collect();
         let flags = tool
             .texts("flags")
             .into_iter()
@@ -313,7 +266,7 @@ fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
                 .attr("tabindex", "0")
                 .attr("role", "region")
                 .attr("aria-label", "What changed")
-                .lines(&changes)
+                .each(changes)
         });
         el("tr")
             .with(el("td").with(name(tool.text("server"))))
@@ -323,7 +276,7 @@ fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
             .with(el("td").each(flags).maybe(diff).maybe(accept))
     });
     section.with(
-        el("div").class("wide").with(
+        words::wide().with(
             words::table(
                 "What servers say their tools are",
                 &["Server", "Tool", "State", "Digest", "What changed"],
@@ -331,6 +284,21 @@ fn tools(who: Option<&Who>, page: &PolicyPage<'_>) -> El {
             .with(el("tbody").each(rows)),
         ),
     )
+}
+
+/// One member that is another one now: where it is, what it was, what it is.
+fn change(change: Look<'_>) -> Vec<El> {
+    let (before, after) = (change.maybe_text("before"), change.maybe_text("after"));
+    let sign = match (before, after) {
+        (None, _) => "+",
+        (_, None) => "-",
+        _ => "~",
+    };
+    let line = |sign: &str, text: &str| el("i").text(&format!("{sign} {text}")).lines("\n");
+    let place = line(sign, change.text("pointer"));
+    let before = before.map(|before| line("  -", before).class("gone"));
+    let after = after.map(|after| line("  +", after).class("new"));
+    [Some(place), before, after].into_iter().flatten().collect()
 }
 
 fn manifest(page: &PolicyPage<'_>) -> El {

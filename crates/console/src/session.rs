@@ -307,7 +307,7 @@ fn compact(page: &SessionPage<'_>, here: &Link) -> El {
                     .text(&duration(action.took())),
             )
     });
-    el("div").class("wide").with(
+    words::wide().with(
         words::table(
             "Actions, in the order in which they were proposed",
             &[

@@ -26,7 +26,7 @@ pub struct SessionsPage<'a> {
 pub fn sessions(frame: &Frame<'_>, page: &SessionsPage<'_>) -> Html {
     let rows = page.sessions.iter().map(row);
     let table = match page.sessions.is_empty() {
-        false => el("div").class("wide").with(
+        false => words::wide().with(
             words::table(
                 "Sessions, the one that began last first",
                 &[

@@ -25,7 +25,7 @@ pub fn login(
                     .text("Sign in at ")
                     .with(Html::name(name)),
             )
-            .with(el("p").class("note").text("Or come in with a token:"))
+            .with(el("p").class("note").text("Or with a token:"))
     });
     let form = el("form")
         .attr("method", "post")

@@ -72,6 +72,15 @@ pub(crate) fn copies(full: &str, shown: &str) -> El {
         .text(shown)
 }
 
+/// Room for something that may be wider than the screen; it scrolls by itself, with keys too.
+pub(crate) fn wide() -> El {
+    el("div")
+        .class("wide")
+        .attr("tabindex", "0")
+        .attr("role", "group")
+        .attr("aria-label", "scrolls sideways where there is little room")
+}
+
 /// A name that somebody else gave, cut where it goes on for too long.
 pub(crate) fn name(text: &str) -> Html {
     Html::name(text)

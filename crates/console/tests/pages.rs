@@ -8,8 +8,8 @@
 
 use countersign_canon::{Json, Limits};
 use countersign_console::{
-    CSP, Card, Frame, Health, Html, Inbox, Lease, Link, LogPage, PolicyPage, SessionPage,
-    SessionsPage, Tab, View, Who, asset, el,
+    CSP, Card, Door, Frame, Health, Html, Inbox, Lease, Link, LogPage, PolicyPage, Reach,
+    SessionPage, SessionsPage, Tab, View, Who, asset, el,
 };
 use countersign_display::{Rendering, View as Full};
 use proptest::prelude::*;
@@ -136,13 +136,32 @@ fn pages(text: &str) -> Vec<(&'static str, Html)> {
     );
     let manifest = filled(r#"{"*":{"name":"*","list":["*"]}}"#, text);
     let tests = filled(
-        r#"{"passed":1,"failed":0,"files":[{"name":"*","covered":1,"lines":2}]}"#,
+        r#"{"passed":1,"failed":1,"tests":[{"place":"*","name":"*","failure":"*"},{"place":"*","name":"*","failure":null}],
+            "files":[{"name":"*","covered":1,"lines":2,"missed":[4]}]}"#,
         text,
     );
     let backtest = filled(
-        r#"{"name":"*","actions":3,"same":1,"changes":[{"from":"*","to":"*","count":2}]}"#,
+        r#"{"name":"*","actions":3,"same":1,"sessions":1,"unread_sessions":1,"interrupted":true,
+            "changes":[{"from":"*","to":"*","count":2}],"tools":[{"tool":"*","count":2}]}"#,
         text,
     );
+    let replays = [
+        filled(
+            r#"{"tenant_id":"*","session_id":"*","state":"done","report":{"identical":false,"diffs":[{}],"decisions_replayed":1}}"#,
+            text,
+        ),
+        filled(
+            r#"{"tenant_id":"*","session_id":"*","state":"*","error":"*"}"#,
+            text,
+        ),
+    ];
+    let doors = [Door {
+        name: text.to_owned(),
+        reach: Reach::BestEffort,
+        why: text.to_owned(),
+        actions: 1,
+        newest_unix_ms: Some(4),
+    }];
     let tools = filled(
         r#"{"tools":[{"server":"*","tool":"*","state":"waiting","digest":"*","flags":["*"],
             "changes":[{"pointer":"*","before":"*","after":"*"}]}]}"#,
@@ -264,6 +283,7 @@ fn pages(text: &str) -> Vec<(&'static str, Html)> {
                     shadow: &shadow,
                     decisions: 3,
                     backtests: std::slice::from_ref(&backtest),
+                    replays: &replays,
                     tools: Some(&tools),
                     trouble: Some(text),
                 },
@@ -275,6 +295,7 @@ fn pages(text: &str) -> Vec<(&'static str, Html)> {
                 &frame,
                 &Health {
                     metrics: Some(text),
+                    doors: &doors,
                     ..Health::default()
                 },
             ),
@@ -487,4 +508,46 @@ fn an_auditor_finds_nothing_to_decide_or_to_change() {
     let page = countersign_console::inbox(&frame(&auditor), &inbox);
     assert_eq!(count(&page, forms), 0);
     assert!(page.as_str().contains("may look at this"));
+}
+
+#[test]
+fn a_chart_shows_what_a_backtest_found_in_shapes_and_in_words() {
+    let run = filled(
+        r#"{"name":"n","actions":10,"same":5,"sessions":2,"changes":[{"from":"allow","to":"deny","count":4},
+            {"from":"deny","to":"allow","count":1}],"tools":[{"tool":"t","count":5}]}"#,
+        "",
+    );
+    let policies = filled("{}", "");
+    let page = countersign_console::policy(
+        &Frame {
+            who: None,
+            here: None,
+            now_unix_ms: 0,
+            waiting: None,
+            follows: None,
+        },
+        &PolicyPage {
+            in_force: &policies,
+            manifest: None,
+            tests: None,
+            shadow: &[],
+            decisions: 0,
+            backtests: std::slice::from_ref(&run),
+            replays: &[],
+            tools: None,
+            trouble: None,
+        },
+    );
+    let page = page.as_str();
+    // Half of the bar is the same, four tenths are stricter, one tenth lets more through.
+    for part in [
+        r#"class="share same" x="0" y="0" width="500""#,
+        r#"class="share stricter" x="500" y="0" width="400""#,
+        r#"class="share looser" x="900" y="0" width="100""#,
+        "Of 10 actions 5 are decided the same, 4 stricter, 1 less strictly",
+        "▲ stricter 4 (40 %)",
+        "▼ lets more through 1 (10 %)",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }

@@ -58,12 +58,20 @@ impl House for Home {
                 ("name", Json::from(file.get("file").and_then(Json::as_str))),
                 ("covered", Json::from(covered)),
                 ("lines", Json::from(covered + count(file, "not_covered"))),
+                (
+                    "missed",
+                    file.get("not_covered").cloned().unwrap_or(Json::Null),
+                ),
             ])
         });
         let number = |member: &str| Json::from(report.get(member).and_then(Json::as_u64));
         Ok(Some(Json::object([
             ("passed", number("passed")),
             ("failed", number("failed")),
+            (
+                "tests",
+                report.get("results").cloned().unwrap_or(Json::Null),
+            ),
             ("files", Json::Array(files.collect())),
         ])))
     }

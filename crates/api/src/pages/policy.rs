@@ -18,6 +18,7 @@ use crate::call::Call;
 use crate::observe::Observed;
 use crate::policies::load;
 use crate::problem::{Kind, Problem};
+use crate::replays;
 use crate::reply::Reply;
 
 pub(super) async fn show(call: &Call, trouble: Option<String>) -> Result<Reply, Problem> {
@@ -46,7 +47,19 @@ pub(super) async fn backtest(call: &Call) -> Result<Reply, Problem> {
     let (name, text) = (field(&call.body, "name"), field(&call.body, "text"));
     let api = Arc::clone(&call.api);
     let tried = call.api.workers.run(move || try_policy(&api, &name, &text));
-    match tried.await? {
+    answered(call, tried.await?).await
+}
+
+/// Decides a recorded session again.
+pub(super) async fn replay(call: &Call) -> Result<Reply, Problem> {
+    let (tenant, session) = (field(&call.body, "tenant"), field(&call.body, "session"));
+    let begun = replays::begin(call, Some(&tenant), &session).await;
+    answered(call, begun.map(drop)).await
+}
+
+/// The page, with what went wrong.
+async fn answered(call: &Call, done: Result<(), Problem>) -> Result<Reply, Problem> {
+    match done {
         Ok(()) => Ok(to(&Tab::Policy.link())),
         Err(problem) => {
             let mut reply = show(call, Some(problem.detail().to_owned())).await?;
@@ -101,6 +114,12 @@ fn try_policy(api: &Api, name: &str, text: &str) -> Result<(), Problem> {
     for (change, count, _) in outcome.changes.iter() {
         *counts.entry((&change.from, &change.to)).or_default() += count;
     }
+    let tools = outcome.changes.by(|change| change.tool.clone());
+    let mut tools: Vec<(String, u64)> = tools.into_iter().collect();
+    tools.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let tools = tools.into_iter().take(TOOLS).map(|(tool, count)| {
+        Json::object([("tool", Json::from(tool)), ("count", Json::from(count))])
+    });
     let changes = counts.into_iter().map(|((from, to), count)| {
         Json::object([
             ("from", Json::from(from)),
@@ -111,6 +130,8 @@ fn try_policy(api: &Api, name: &str, text: &str) -> Result<(), Problem> {
     let run = Json::object([
         ("name", Json::from(name)),
         ("at_unix_ms", Json::from(now_unix_ms()?)),
+        ("sessions", Json::from(outcome.sessions)),
+        ("unread_sessions", Json::from(outcome.unread_sessions)),
         ("actions", Json::from(outcome.actions)),
         (
             "same",
@@ -118,6 +139,7 @@ fn try_policy(api: &Api, name: &str, text: &str) -> Result<(), Problem> {
         ),
         ("interrupted", Json::from(outcome.interrupted)),
         ("changes", Json::Array(changes.collect())),
+        ("tools", Json::Array(tools.collect())),
     ]);
     let mut kept = lock(&api.backtests.kept);
     kept.push_front(run);
@@ -134,9 +156,15 @@ fn page(maker: &Maker, trouble: Option<&str>) -> Result<Html, Problem> {
     // What cannot be read is told, and hides nothing else.
     let mut wrong: Vec<String> = trouble.map(str::to_owned).into_iter().collect();
     let tools = house.map(|house| house.tools()).transpose();
-    let tests = house.map(|house| house.tests()).transpose();
+    let in_files = house.map(|house| house.tests()).transpose();
     let tools = tools.unwrap_or_else(|error| tell(&mut wrong, error));
-    let tests = tests.unwrap_or_else(|error| tell(&mut wrong, error));
+    let in_files = in_files.unwrap_or_else(|error| tell(&mut wrong, error));
+    let tests = match in_files.flatten() {
+        Some(tests) => Some(tests),
+        None => api
+            .tested()
+            .unwrap_or_else(|problem| tell(&mut wrong, problem.detail().to_owned())),
+    };
     let backtests: Vec<Json> = lock(&api.backtests.kept).iter().cloned().collect();
     let (shadow, decisions) = shadow(maker)?;
     let trouble = (!wrong.is_empty()).then(|| wrong.join("; "));
@@ -146,10 +174,11 @@ fn page(maker: &Maker, trouble: Option<&str>) -> Result<Html, Problem> {
         &PolicyPage {
             in_force: &in_force,
             manifest: manifest.as_ref(),
-            tests: tests.as_ref().and_then(Option::as_ref),
+            tests: tests.as_ref(),
             shadow: &shadow,
             decisions,
             backtests: &backtests,
+            replays: &api.replays.of(&maker.caller.id),
             tools: tools.as_ref(),
             trouble: trouble.as_deref(),
         },
@@ -188,6 +217,8 @@ fn shadow(maker: &Maker) -> Result<(Vec<Difference>, u64), Problem> {
 }
 
 const DECISIONS: usize = 2000;
+/// As many tools are named in a backtest.
+const TOOLS: usize = 10;
 /// As many backtests are remembered.
 const KEPT: usize = 10;
 /// A backtest on the page has so long; the command line has as long as it takes.

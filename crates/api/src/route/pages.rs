@@ -25,6 +25,7 @@ pub(crate) enum Page {
     Policy,
     AcceptTool,
     Backtest,
+    Replay,
     Health,
 }
 
@@ -100,5 +101,6 @@ pub(super) const ROUTES: &[Route] = &[
     page("/policy", Permission::ReadPolicy, Page::Policy, &[], "What decides"),
     form("/policy/tools", Permission::ChangePolicy, Page::AcceptTool, 64 << 10, "Accept what a tool says it is"),
     form("/policy/backtest", Permission::ChangePolicy, Page::Backtest, 2 << 20, "Try a policy on what was recorded"),
+    form("/policy/replay", Permission::ChangePolicy, Page::Replay, 64 << 10, "Decide a recorded session again"),
     page("/health", Permission::ReadMetrics, Page::Health, &[], "How the daemon is"),
 ];
