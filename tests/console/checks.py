@@ -145,9 +145,9 @@ def check_two_daemons(scene):
         assert "dana" in visit.page.inner_text("header")
         visit.page.goto(second.place + "/health")
         assert "Health" in visit.page.inner_text("h1")
+        visit.done()
     finally:
         second.end()
-    visit.done()
 
 
 def check_views_are_noted(scene):
@@ -209,14 +209,14 @@ def check_policy_page(scene):
         visit.go("/policy")
     assert "IDENTICAL" in visit.page.inner_text("#replays tbody tr"), visit.page.inner_text("#replays")
     # The definition that somebody accepted is not the one that the server has now.
-    waiting = visit.page.locator("#tools tr:has-text('CHANGED')")
+    waiting = visit.page.locator("#tools tbody tr:has-text('CHANGED')")
     assert waiting.count() == 1
     text = waiting.inner_text()
     for part in ["shelf", "look", "/description", "- \"Looks at a shelf\"", "+ \"Looks at a shelf, and mails"]:
         assert part in text, (part, text)
     waiting.locator("text=Accept this definition").click()
     visit.page.wait_for_selector("#tools tr:has-text('look'):has-text('accepted')")
-    assert visit.page.locator("#tools tr:has-text('CHANGED')").count() == 0
+    assert visit.page.locator("#tools tbody tr:has-text('CHANGED')").count() == 0
     assert "accepted" in scene.daemon.run("tools", "list")
     visit.done()
 
