@@ -429,7 +429,8 @@ fn records_tell_the_state_of_calls_whose_results_were_reviewed() {
     let binary = env!("CARGO_BIN_EXE_countersign");
     let [data, manifest, agent] = ["data", "manifest.yaml", "agent.yaml"].map(place);
     let mut seen = vec![format!("git-sha1:{}", git_tree(root))];
-    for (step, code) in [(1, 0), (2, 0), (3, 2)] {
+    // What is printed is a part of the result.
+    for (step, code, printed) in [(1, 0, "said 1\n"), (2, 0, "[gone]"), (3, 2, "")] {
         let ran = Command::new(binary)
             .args(["action", "run", "--manifest", &manifest, "--acs", &agent])
             .args(["--data", &data, "--session", "s1", "--tool", "build"])
@@ -440,11 +441,16 @@ fn records_tell_the_state_of_calls_whose_results_were_reviewed() {
                 "dana",
             ])
             .args(["--state", "git-tree .", "--", "sh", "-c"])
-            .arg(format!("echo {step} > src/{step}.rs"))
+            .arg(format!(
+                "echo {step} > src/{step}.rs; echo said {step}; echo wrong {step} >&2"
+            ))
             .current_dir(root)
             .output()
             .unwrap();
         assert_eq!(ran.status.code(), Some(code), "{ran:?}");
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), printed, "{ran:?}");
+        let complains = String::from_utf8_lossy(&ran.stderr).contains("wrong");
+        assert_eq!(complains, step == 1, "{ran:?}");
         seen.push(format!("git-sha1:{}", git_tree(root)));
     }
     let records = ["evidence", "aep", "--session", "s1", "--data", &data];

@@ -1,5 +1,6 @@
 //! `countersign action run`
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +12,10 @@ use countersign_engine::{
     Admission, ApprovalTimes, Delivery, Engine, Hold, Origin, Outcome, Permit, PolicyFiles,
     Proposal, Redeemed, SystemClock, Wanted,
 };
+use countersign_policy::Point;
 
 use super::files::files;
-use super::supervise::{Ended, supervise};
+use super::supervise::{Ended, Kept, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::approver::user;
@@ -39,6 +41,9 @@ over one coverage; records of the session then tell what changed (`countersign e
 
 Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
 time.
+
+Where a policy looks at results (`post_tool_call`), what COMMAND prints is part of the result, and is
+printed when it may be.
 
 Examples:
   countersign action run --manifest m.yaml --session s1 --tool deploy \\
@@ -282,10 +287,16 @@ impl Run {
         // FAIL-CLOSED: what cannot be observed before does not run.
         let before = self.state.as_deref().map(Observed::before).transpose()?;
         let mut running = engine.begin(permit, &bytes)?;
-        let ended = supervise(&self.command, &bytes, constraints);
+        // What somebody looks at before the agent does is not printed before.
+        let reviewed = engine.policies().attends(Point::PostToolCall);
+        let kept = reviewed.then(Kept::default);
+        let ended = supervise(&self.command, &bytes, constraints, kept.as_ref());
+        // Nobody looks at what a command has printed that did not end by itself.
+        let kept = kept.filter(|_| matches!(ended, Ended::Exit(_)));
+        let printed = kept.map(|kept| kept.take());
         let outcome = match &ended {
             Ended::Exit(code) => Outcome::Result {
-                content: Json::object([("exit_code", Json::from(i64::from(*code)))]),
+                content: result(*code, printed.as_ref()),
                 is_error: *code != 0,
             },
             Ended::Broken { code, message } => Outcome::Failed {
@@ -298,7 +309,18 @@ impl Run {
         }
         let settled = engine.settle(running, outcome)?;
         let withheld = match settled.delivery() {
-            Delivery::AsItCame | Delivery::Changed(_) => None,
+            Delivery::AsItCame => {
+                print(
+                    printed
+                        .as_ref()
+                        .map_or(NOTHING, |[output, errors]| [output, errors]),
+                );
+                None
+            }
+            Delivery::Changed(changed) => {
+                print(said_instead(changed));
+                None
+            }
             Delivery::Withheld(reason) => Some(reason),
             // Nobody would come back for an exit code.
             Delivery::Held(held) => {
@@ -394,6 +416,31 @@ enum Allowed {
     Not(Exit),
 }
 
+/// What a command came to, with what it printed where somebody looks at that.
+fn result(code: i32, printed: Option<&[Vec<u8>; 2]>) -> Json {
+    let code = ("exit_code", Json::from(i64::from(code)));
+    let text = |bytes: &[u8]| Json::from(String::from_utf8_lossy(bytes).as_ref());
+    match printed {
+        None => Json::object([code]),
+        Some([output, errors]) => {
+            Json::object([code, (OUTPUT, text(output)), (ERRORS, text(errors))])
+        }
+    }
+}
+
+/// What is printed of a result that was changed. A text in the place of everything is all of it.
+fn said_instead(changed: &Json) -> [&[u8]; 2] {
+    let said = |name| changed.get(name).and_then(Json::as_str);
+    let output = said(OUTPUT).or(changed.as_str());
+    [output, said(ERRORS)].map(|text| text.unwrap_or_default().as_bytes())
+}
+
+/// Prints what a command has printed. Whoever reads it may be gone.
+fn print([output, errors]: [&[u8]; 2]) {
+    let _ = std::io::stdout().write_all(output);
+    let _ = std::io::stderr().write_all(errors);
+}
+
 fn call_id() -> Result<String, Failure> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)
@@ -402,3 +449,7 @@ fn call_id() -> Result<String, Failure> {
 }
 
 const POLL: Duration = Duration::from_millis(200);
+/// The members of a result that tell what a command printed.
+const OUTPUT: &str = "output";
+const ERRORS: &str = "errors";
+const NOTHING: [&[u8]; 2] = [b"", b""];

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use countersign_policy::capability::Constraints;
@@ -22,10 +22,31 @@ pub(super) enum Ended {
     },
 }
 
-/// Runs the command with these bytes on its standard input. It has so much time, and may print so much.
-pub(super) fn supervise(command: &[String], bytes: &[u8], constraints: Constraints) -> Ended {
-    match start(command) {
-        Ok(child) => watch(child, bytes, constraints),
+/// What a command has printed, where nobody may see it yet.
+#[derive(Clone, Default)]
+pub(super) struct Kept {
+    output: Arc<Mutex<Vec<u8>>>,
+    errors: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Kept {
+    /// What it printed so far: its output, and its errors.
+    pub(super) fn take(&self) -> [Vec<u8>; 2] {
+        [&self.output, &self.errors]
+            .map(|all| std::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Runs the command with these bytes on its standard input. It has so much time, and may print so much:
+/// through us, or to be kept.
+pub(super) fn supervise(
+    command: &[String],
+    bytes: &[u8],
+    constraints: Constraints,
+    kept: Option<&Kept>,
+) -> Ended {
+    match start(command, kept.is_some()) {
+        Ok(child) => watch(child, bytes, constraints, kept),
         Err(error) => Ended::Broken {
             code: "not_started",
             message: format!("cannot start the command: {error}"),
@@ -33,7 +54,7 @@ pub(super) fn supervise(command: &[String], bytes: &[u8], constraints: Constrain
     }
 }
 
-fn start(command: &[String]) -> io::Result<Child> {
+fn start(command: &[String], is_kept: bool) -> io::Result<Child> {
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| io::Error::other("there is none"))?;
@@ -41,24 +62,23 @@ fn start(command: &[String]) -> io::Result<Child> {
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(match is_kept {
+            true => Stdio::piped(),
+            false => Stdio::inherit(),
+        })
         .spawn()
 }
 
-fn watch(mut child: Child, bytes: &[u8], constraints: Constraints) -> Ended {
+fn watch(mut child: Child, bytes: &[u8], constraints: Constraints, kept: Option<&Kept>) -> Ended {
     let started = Instant::now();
     let too_much = Arc::new(AtomicBool::new(false));
     let input = child.stdin.take();
-    let output = child.stdout.take();
     let bytes = bytes.to_vec();
     let feeder = thread::spawn(move || {
         // A command that does not read its input closes it.
         let _ = input.map(|mut input| input.write_all(&bytes));
     });
-    let copier = {
-        let too_much = Arc::clone(&too_much);
-        let limit = constraints.max_output_bytes;
-        thread::spawn(move || output.map(|output| copy(output, limit, &too_much)))
-    };
+    let copiers = copiers(&mut child, constraints.max_output_bytes, &too_much, kept);
     let limit = Duration::from_millis(constraints.timeout_ms);
     let ended = loop {
         match child.try_wait() {
@@ -76,7 +96,8 @@ fn watch(mut child: Child, bytes: &[u8], constraints: Constraints) -> Ended {
     } else {
         // The rest of what it printed; a grandchild that keeps the pipe open is not waited for.
         let patience = Instant::now();
-        while !(feeder.is_finished() && copier.is_finished()) && patience.elapsed() < REST {
+        let is_done = || feeder.is_finished() && copiers.iter().all(JoinHandle::is_finished);
+        while !is_done() && patience.elapsed() < REST {
             thread::sleep(POLL);
         }
     }
@@ -121,17 +142,53 @@ impl Stopped {
     }
 }
 
+/// Threads that read what a command prints.
+fn copiers(
+    child: &mut Child,
+    limit: u64,
+    too_much: &Arc<AtomicBool>,
+    kept: Option<&Kept>,
+) -> Vec<JoinHandle<()>> {
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (too_much, kept) = (Arc::clone(too_much), kept.cloned());
+    let Some(kept) = kept else {
+        let through = move || copy(output, limit, &too_much, &mut io::stdout());
+        return vec![thread::spawn(through)];
+    };
+    let (output_kept, errors_kept) = (Keeper(kept.output), Keeper(kept.errors));
+    let also_too_much = Arc::clone(&too_much);
+    vec![
+        thread::spawn(move || copy(output, limit, &too_much, &mut { output_kept })),
+        thread::spawn(move || copy(errors, limit, &also_too_much, &mut { errors_kept })),
+    ]
+}
+
+/// Keeps what is written.
+struct Keeper(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Keeper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Passes on what a command prints, up to the limit.
-fn copy(mut from: impl io::Read, limit: u64, too_much: &AtomicBool) {
+fn copy(from: Option<impl io::Read>, limit: u64, too_much: &AtomicBool, to: &mut impl io::Write) {
+    let Some(mut from) = from else { return };
     let mut left = limit;
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
         let fits = usize::try_from(left).map_or(read, |left| left.min(read));
         left = left.saturating_sub(fits as u64);
         let part = buffer.get(..fits).unwrap_or_default();
-        let mut out = io::stdout().lock();
         // The reader may be gone; the command goes on.
-        let _ = out.write_all(part).and_then(|()| out.flush());
+        let _ = to.write_all(part).and_then(|()| to.flush());
         if fits < read {
             too_much.store(true, Ordering::SeqCst);
             return;
@@ -152,7 +209,7 @@ mod tests {
             timeout_ms,
             max_output_bytes,
         };
-        supervise(&command, b"{}", constraints)
+        supervise(&command, b"{}", constraints, None)
     }
 
     fn code(ended: &Ended) -> &'static str {
@@ -178,6 +235,20 @@ mod tests {
             timeout_ms: 1,
             max_output_bytes: 1,
         };
-        assert_eq!(code(&supervise(&nothing, b"", constraints)), "not_started");
+        let ended = supervise(&nothing, b"", constraints, None);
+        assert_eq!(code(&ended), "not_started");
+    }
+
+    #[test]
+    fn what_is_kept_is_all_that_a_command_prints() {
+        let kept = Kept::default();
+        let command = ["sh", "-c", "printf seen; printf wrong >&2"].map(str::to_owned);
+        let constraints = Constraints {
+            timeout_ms: 20_000,
+            max_output_bytes: 10,
+        };
+        let ended = supervise(&command, b"{}", constraints, Some(&kept));
+        assert_eq!(code(&ended), "done");
+        assert_eq!(kept.take(), [b"seen".to_vec(), b"wrong".to_vec()]);
     }
 }
