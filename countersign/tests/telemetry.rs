@@ -93,6 +93,21 @@ impl Daemon {
     }
 }
 
+/// The metrics, once these lines are among them: what is recorded is counted a moment later.
+fn metrics_with(daemon: &Daemon, lines: &[String]) -> String {
+    let mut metrics = String::new();
+    for _ in 0..200 {
+        let (status, text) = daemon.ask("GET", "/metrics", "", "");
+        assert_eq!(status, 200);
+        metrics = text;
+        if lines.iter().all(|line| metrics.contains(line.as_str())) {
+            return metrics;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{lines:?} are not in {metrics}");
+}
+
 fn json(text: &str) -> Json {
     let limits = Limits {
         max_bytes: usize::MAX,
@@ -227,21 +242,15 @@ fn no_secret_is_told_and_every_event_is_stored_as_it_came() {
             "",
         );
     }
-    let (status, metrics) = daemon.ask("GET", "/metrics", "", "");
-    assert_eq!(status, 200);
-    assert!(
-        metrics.contains(&format!(
-            "countersign_decisions_total{{outcome=\"allow\"}} {}\n",
-            secrets.len()
-        )),
-        "{metrics}"
-    );
-    assert!(
-        metrics.contains(&format!(
-            "countersign_upstream_seconds_count {}\n",
-            secrets.len()
-        )),
-        "{metrics}"
+    let metrics = metrics_with(
+        &daemon,
+        &[
+            format!(
+                "countersign_decisions_total{{outcome=\"allow\"}} {}\n",
+                secrets.len()
+            ),
+            format!("countersign_upstream_seconds_count {}\n", secrets.len()),
+        ],
     );
     let token = daemon.token.clone();
     let log = daemon.end();
