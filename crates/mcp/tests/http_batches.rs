@@ -19,7 +19,8 @@ use countersign_canon::Json;
 use tokio::sync::mpsc;
 
 use scene::{call, error, json, text};
-use web::{Answer, Client, Got, Seen, Web, header, usual};
+use web::client::Got;
+use web::{Answer, Client, Seen, Web, header, usual};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
 const WORD: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

@@ -247,7 +247,13 @@ impl Tasks {
         }
     }
 
-    async fn ask(&mut self, method: &str, name: &str, params: &str, more: &str) -> web::Got {
+    async fn ask(
+        &mut self,
+        method: &str,
+        name: &str,
+        params: &str,
+        more: &str,
+    ) -> web::client::Got {
         self.ids += 1;
         let id = self.ids;
         let body = format!(
