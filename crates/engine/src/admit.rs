@@ -5,7 +5,7 @@ use countersign_event::payload::{ErrorRaised, Payload};
 use countersign_event::{EventType, Head};
 use countersign_policy::capability::Judgement;
 use countersign_policy::{Hearing, Policies};
-use countersign_store::Recorded;
+use countersign_store::{Haste, Recorded};
 
 use crate::approval::{Asked, Question};
 use crate::decide::{Decided, decide, hear};
@@ -154,11 +154,12 @@ impl Engine {
     }
 
     /// Like [`Engine::start`], without waiting for anybody: the answer comes when the decision is
-    /// durable. Nothing comes at once where somebody has to be waited for first, and nothing then if
-    /// others were faster: nothing was decided, and [`Engine::start`] decides.
+    /// durable, which `haste` sees to. Nothing comes at once where somebody has to be waited for first,
+    /// and nothing then if others were faster: nothing was decided, and [`Engine::start`] decides.
     pub fn start_at_once(
         &self,
         proposal: &Proposal<'_>,
+        haste: Haste,
     ) -> Option<impl Future<Output = Option<Start>> + Send + use<>> {
         let policies = self.policies();
         let waits = policies.asks_others()
@@ -187,7 +188,7 @@ impl Engine {
         }
         let began = push_beginning(proposal, &decided, &mut batch, Some(now)).ok()?;
         let (meter, since) = (self.meter.clone(), self.meter.began());
-        let (hot, pending) = batch.send(self.store()).ok()?;
+        let (hot, pending) = batch.send_with(haste, self.store()).ok()?;
         guard.hot = Some(hot);
         drop(guard);
         let answer = decided.answer(proposal);

@@ -64,6 +64,7 @@ pub use approval::{
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};
 pub use countersign_approval::ApprovalId;
+pub use countersign_store::Haste;
 pub use desk::Desk;
 pub use engine::Engine;
 pub use files::{Belongings, BesideFile, PolicyFiles, PolicyFilesError, Reach, Stamp};

@@ -6,7 +6,7 @@
 //! anything else, or decides nothing.
 
 use countersign_event::{EventType, Payload, Scope};
-use countersign_store::Pending;
+use countersign_store::{Haste, Pending};
 
 use crate::engine::MAX_ATTEMPTS;
 use crate::hot::{Hot, Place, lock, rebuild};
@@ -128,7 +128,7 @@ impl Engine {
         batch
             .push(owed.event_type, owed.payload.clone(), None)
             .ok()?;
-        let (hot, mut pending) = batch.send_soon(self.store()).ok()?;
+        let (hot, mut pending) = batch.send_with(Haste::Soon, self.store()).ok()?;
         owed.pending = pending.pop();
         place.hot = Some(hot);
         Some(())

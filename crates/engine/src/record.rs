@@ -2,7 +2,7 @@
 
 use countersign_event::{EventType, OrderError, Payload, Scope};
 use countersign_session::Fact;
-use countersign_store::{At, Change, Error, Events, Pending, Recorded, Store};
+use countersign_store::{At, Change, Events, Haste, Pending, Recorded, Store};
 
 use crate::hot::Hot;
 use crate::refusal::Fault;
@@ -51,20 +51,16 @@ impl<'s> Batch<'s> {
 
     /// Puts the events on their way; gives the state after them, and what to wait for.
     pub(crate) fn send(self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
-        self.send_by(|scope, now, events, at| store.append_all(scope, now, events, at))
+        self.send_with(Haste::Now, store)
     }
 
-    /// The same for events that nobody waits for.
-    pub(crate) fn send_soon(self, store: &Store) -> Result<(Hot, Vec<Pending>), Fault> {
-        self.send_by(|scope, now, events, at| store.append_all_soon(scope, now, events, at))
-    }
-
-    fn send_by(
+    pub(crate) fn send_with(
         mut self,
-        append: impl FnOnce(&Scope, u64, Events, At) -> Result<Vec<Pending>, Error>,
+        haste: Haste,
+        store: &Store,
     ) -> Result<(Hot, Vec<Pending>), Fault> {
         let at = At::Head(self.hot.head);
-        let pending = append(self.scope, self.ts_unix_ms, self.events, at)?;
+        let pending = store.append_all(self.scope, self.ts_unix_ms, self.events, at, haste)?;
         if let Some(last) = pending.last() {
             self.hot.head = last.head();
         }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
@@ -17,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::audit::AuditFile;
 use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
+use crate::queue::Queue;
 use crate::writer::{Command, Haste, Job, Writer, observe};
 use crate::{
     Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
@@ -29,7 +29,7 @@ pub struct Store {
     reader: Reader,
     keys: Arc<Keys>,
     lanes: Mutex<HashMap<Scope, Arc<Lane>>>,
-    queue: Option<SyncSender<Command>>,
+    queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
     observer: Option<Observer>,
     durability: Durability,
@@ -82,12 +82,12 @@ impl Store {
         let db = schema::open_writer(folder, options.durability)?;
         let keys = Arc::new(Keys::open_or_create(folder, &db)?);
         let reader = Reader::open(folder)?;
-        let (queue, commands) = sync_channel(QUEUE_LENGTH);
         let audit = AuditFile::new(folder);
-        let writer = Writer::new(db, commands, audit, options.observer.clone());
+        let queue = Queue::new(Writer::new(db, audit, options.observer.clone()));
+        let writing = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("log-writer".to_owned())
-            .spawn(move || writer.run())
+            .spawn(move || writing.run())
             .map_err(|source| Error::Folder {
                 path: folder.path().to_owned(),
                 source,
@@ -96,7 +96,7 @@ impl Store {
             reader,
             keys,
             lanes: Mutex::default(),
-            queue: Some(queue),
+            queue,
             writer: Some(thread),
             observer: options.observer,
             durability: options.durability,
@@ -126,7 +126,7 @@ impl Store {
             payload,
         } = draft;
         let event = (event_type, payload, change);
-        let mut pending = self.append_all(&scope, ts_unix_ms, vec![event], at)?;
+        let mut pending = self.append_all(&scope, ts_unix_ms, vec![event], at, Haste::Now)?;
         pending.pop().ok_or(Error::Stopped)
     }
 
@@ -139,28 +139,7 @@ impl Store {
         ts_unix_ms: u64,
         events: Events,
         at: At,
-    ) -> Result<Vec<Pending>, Error> {
-        self.append_group(scope, ts_unix_ms, events, (at, Haste::Now))
-    }
-
-    /// Like [`Store::append_all`] for events that nobody waits for: they may share the commit of what
-    /// comes next, if that comes within a few milliseconds.
-    pub fn append_all_soon(
-        &self,
-        scope: &Scope,
-        ts_unix_ms: u64,
-        events: Events,
-        at: At,
-    ) -> Result<Vec<Pending>, Error> {
-        self.append_group(scope, ts_unix_ms, events, (at, Haste::Soon))
-    }
-
-    fn append_group(
-        &self,
-        scope: &Scope,
-        ts_unix_ms: u64,
-        events: Events,
-        (at, haste): (At, Haste),
+        haste: Haste,
     ) -> Result<Vec<Pending>, Error> {
         self.observe(Step::Admitted);
         let lane = self.lane(scope)?;
@@ -208,6 +187,9 @@ impl Store {
         }
         drop(state);
         self.observe(Step::Queued);
+        if haste == Haste::Here {
+            self.queue.write_here();
+        }
         Ok(pending)
     }
 
@@ -295,8 +277,7 @@ impl Store {
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
-        let queue = self.queue.as_ref().ok_or(Error::Stopped)?;
-        queue.send(command).map_err(|_| Error::Stopped)
+        self.queue.put(command)
     }
 
     /// The lane's state, if its head is where the caller wants to go. The lane may be behind other
@@ -377,7 +358,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.queue = None;
+        self.queue.close();
         if let Some(writer) = self.writer.take() {
             // A writer that panicked has nothing left to wait for.
             let _ = writer.join();
@@ -447,7 +428,6 @@ impl Future for Pending {
     }
 }
 
-const QUEUE_LENGTH: usize = 4096;
 const MAX_LANES: usize = 4096;
 /// Each lost race means that somebody else made progress; past this, something is wrong.
 const MAX_ATTEMPTS: usize = 1000;

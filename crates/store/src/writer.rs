@@ -1,9 +1,8 @@
-//! The one thread that writes.
+//! The one who writes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use countersign_approval::UnixMs;
 use countersign_canon::Hash;
@@ -53,12 +52,16 @@ pub(crate) enum Command {
     Between(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
-/// Whether somebody waits for events.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Haste {
-    /// They are committed at once.
+/// Who commits events, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// The writer's thread, at once.
     Now,
-    /// They may share the commit of what comes next, if that comes soon.
+    /// The caller itself, if nobody is writing: nobody has to be woken then. For a caller that has
+    /// nothing else to do than to wait for the disk.
+    Here,
+    /// Nobody waits for them: they may share the commit of what comes next, if that comes within a few
+    /// milliseconds.
     Soon,
 }
 
@@ -78,7 +81,6 @@ pub(crate) struct Job {
 
 pub(crate) struct Writer {
     db: Connection,
-    commands: Receiver<Command>,
     audit: AuditFile,
     heads: Heads,
     /// Whether the write-ahead log may hold keys that were erased or wrapped anew.
@@ -100,16 +102,10 @@ struct Heads {
 type Outcome = Result<Result<Recorded, Error>, Error>;
 
 impl Writer {
-    pub(crate) fn new(
-        db: Connection,
-        commands: Receiver<Command>,
-        audit: AuditFile,
-        observer: Option<Observer>,
-    ) -> Self {
+    pub(crate) fn new(db: Connection, audit: AuditFile, observer: Option<Observer>) -> Self {
         // Whoever had the folder before may have been killed before it could clean up.
         Self {
             db,
-            commands,
             audit,
             heads: Heads::default(),
             unclean: true,
@@ -118,67 +114,34 @@ impl Writer {
         }
     }
 
-    /// Works until the last sender is gone and the queue is empty.
-    pub(crate) fn run(mut self) {
-        let mut next = self.wait();
-        while let Some(command) = next.take() {
-            match command {
-                Command::Append(first, haste) => {
-                    let (batch, left) = self.drain(first, haste);
-                    self.commit(batch);
-                    next = left;
-                }
-                Command::Exclusive(work) => {
-                    work(&mut self.db);
-                    self.heads.forget();
-                    self.unclean = true;
-                }
-                Command::Between(work) => work(&mut self.db),
+    /// Does something that is no event.
+    pub(crate) fn run(&mut self, command: Command) {
+        match command {
+            Command::Append(batch, _) => self.commit(batch),
+            Command::Exclusive(work) => {
+                work(&mut self.db);
+                self.heads.forget();
+                self.unclean = true;
             }
-            next = next.or_else(|| self.wait());
+            Command::Between(work) => work(&mut self.db),
         }
+    }
+
+    /// Cleans up, if it has to be.
+    pub(crate) fn tidy(&mut self) {
+        if self.unclean {
+            self.unclean = !schema::empty_wal(&self.db, Duration::ZERO);
+        }
+    }
+
+    /// Ends the work.
+    pub(crate) fn close(mut self) {
         // Nobody is left to hear; the next who opens the folder catches up.
         let _ = self.audit.close(self.latest, &self.db);
     }
 
-    /// The next command; cleans up before it has to wait for one.
-    fn wait(&mut self) -> Option<Command> {
-        if self.unclean {
-            match self.commands.try_recv() {
-                Ok(command) => return Some(command),
-                Err(_) => self.unclean = !schema::empty_wal(&self.db, Duration::ZERO),
-            }
-        }
-        self.commands.recv().ok()
-    }
-
-    /// Everything that waits, up to a limit. Only events that nobody waits for wait for others to come.
-    fn drain(&self, mut batch: Vec<Job>, mut haste: Haste) -> (Vec<Job>, Option<Command>) {
-        let mut bytes: usize = batch.iter().map(Job::len).sum();
-        let begun = Instant::now();
-        while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
-            let next = match haste {
-                Haste::Now => self.commands.try_recv().ok(),
-                Haste::Soon => {
-                    let left = LINGER.saturating_sub(begun.elapsed());
-                    self.commands.recv_timeout(left).ok()
-                }
-            };
-            match next {
-                Some(Command::Append(jobs, theirs)) => {
-                    if theirs == Haste::Now {
-                        haste = Haste::Now;
-                    }
-                    bytes += jobs.iter().map(Job::len).sum::<usize>();
-                    batch.extend(jobs);
-                }
-                other => return (batch, other),
-            }
-        }
-        (batch, None)
-    }
-
-    fn commit(&mut self, batch: Vec<Job>) {
+    /// Writes events in one transaction, and tells those who wait for them.
+    pub(crate) fn commit(&mut self, batch: Vec<Job>) {
         match self.write(&batch) {
             Ok((mut outcomes, added)) => {
                 self.copy_audit(&batch, added, &mut outcomes);
@@ -268,7 +231,7 @@ struct Written<'t> {
 }
 
 impl Job {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sealed.line().len() + self.ciphertext.as_ref().map_or(0, Vec::len)
     }
 
@@ -443,8 +406,4 @@ pub(crate) fn observe(observer: Option<&Observer>, step: Step) {
 }
 
 const INSERT: &str = "INSERT INTO events (session, seq, line, sealed) VALUES (?1, ?2, ?3, ?4)";
-/// How long events that nobody waits for may wait for others.
-const LINGER: Duration = Duration::from_millis(2);
-const MAX_BATCH_EVENTS: usize = 1024;
-const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_KNOWN_HEADS: usize = 1 << 16;

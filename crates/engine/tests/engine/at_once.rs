@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use countersign_engine::{Engine, Start};
+use countersign_engine::{Engine, Haste, Start};
 use countersign_event::EventType;
 
 use super::start::{BEGUN, proposed, result, start};
@@ -15,11 +15,12 @@ use super::{Hands, Scene, engine, policies};
 fn start_at_once(
     engine: &Engine,
     scene: &Scene,
-    call_id: &str,
-    tool: &str,
-    args: &str,
+    haste: Haste,
+    (call_id, tool, args): (&str, &str, &str),
 ) -> Option<Option<Start>> {
-    let starting = proposed(scene, call_id, tool, args, |it| engine.start_at_once(&it))?;
+    let starting = proposed(scene, call_id, tool, args, |it| {
+        engine.start_at_once(&it, haste)
+    })?;
     Some(wait(starting))
 }
 
@@ -36,68 +37,76 @@ fn wait<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn what_is_decided_and_settled_at_once_is_recorded_as_ever() {
-    let [waited, at_once] = [Scene::new(), Scene::new()];
-    for scene in [&waited, &at_once] {
-        scene.run("c1", "read_file", "{}", "1");
-    }
-    let args = r#"{"path":"/b"}"#;
-    let running = waited.running("c2", "read_file", args);
-    let _recorded = waited.engine.settle(running, result("2")).unwrap();
-    let refused = start(&waited.engine, &waited, "c3", "format_disk", "{}");
-    assert!(matches!(refused, Start::Refusal(_)));
+    for haste in [Haste::Now, Haste::Here] {
+        let [waited, at_once] = [Scene::new(), Scene::new()];
+        for scene in [&waited, &at_once] {
+            scene.run("c1", "read_file", "{}", "1");
+        }
+        let args = r#"{"path":"/b"}"#;
+        let running = waited.running("c2", "read_file", args);
+        let _recorded = waited.engine.settle(running, result("2")).unwrap();
+        let refused = start(&waited.engine, &waited, "c3", "format_disk", "{}");
+        assert!(matches!(refused, Start::Refusal(_)));
 
-    let engine = &at_once.engine;
-    let running = match start_at_once(engine, &at_once, "c2", "read_file", args) {
-        Some(Some(Start::Running(running))) => running,
-        _ => panic!("c2 was not begun"),
-    };
-    assert!(running.covers(args.as_bytes()));
-    assert!(engine.settle_at_once(running, result("2")).is_ok());
-    let refused = start_at_once(engine, &at_once, "c3", "format_disk", "{}");
-    assert!(matches!(refused, Some(Some(Start::Refusal(_)))));
-    assert_eq!(waited.events(), at_once.events());
-    at_once.verify();
+        let engine = &at_once.engine;
+        let running = match start_at_once(engine, &at_once, haste, ("c2", "read_file", args)) {
+            Some(Some(Start::Running(running))) => running,
+            _ => panic!("c2 was not begun"),
+        };
+        assert!(running.covers(args.as_bytes()));
+        assert!(engine.settle_at_once(running, result("2")).is_ok());
+        let refused = start_at_once(engine, &at_once, haste, ("c3", "format_disk", "{}"));
+        assert!(matches!(refused, Some(Some(Start::Refusal(_)))));
+        assert_eq!(waited.events(), at_once.events());
+        at_once.verify();
+    }
 }
 
 #[test]
 fn where_somebody_has_to_be_waited_for_nothing_is_done() {
-    let scene = Scene::new();
-    let nothing = start_at_once(&scene.engine, &scene, "c1", "read_file", "{}");
-    assert!(nothing.is_none(), "the state of the session is not at hand");
-    scene.run("c1", "read_file", "{}", "1");
-    let before = scene.kinds();
-    let nothing = start_at_once(&scene.engine, &scene, "c2", "deploy", "{}");
-    assert!(nothing.is_none(), "people have to be asked");
-    assert_eq!(scene.kinds(), before);
-    let held = start(&scene.engine, &scene, "c2", "deploy", "{}");
-    assert!(matches!(held, Start::Hold(_)));
+    for haste in [Haste::Now, Haste::Here] {
+        let scene = Scene::new();
+        let nothing = start_at_once(&scene.engine, &scene, haste, ("c1", "read_file", "{}"));
+        assert!(nothing.is_none(), "the state of the session is not at hand");
+        scene.run("c1", "read_file", "{}", "1");
+        let before = scene.kinds();
+        let nothing = start_at_once(&scene.engine, &scene, haste, ("c2", "deploy", "{}"));
+        assert!(nothing.is_none(), "people have to be asked");
+        assert_eq!(scene.kinds(), before);
+        let held = start(&scene.engine, &scene, "c2", "deploy", "{}");
+        assert!(matches!(held, Start::Hold(_)));
+    }
 }
 
 #[test]
 fn who_was_overtaken_has_decided_nothing() {
-    let scene = Scene::new();
-    scene.run("c1", "read_file", "{}", "1");
-    let other = engine(scene.folder.path(), policies(), Hands::default());
-    let theirs = start(&other, &scene, "c2", "read_file", r#"{"path":"/b"}"#);
-    assert!(matches!(theirs, Start::Running(_)));
-    let before = scene.kinds();
-    let args = r#"{"path":"/c"}"#;
-    let mine = start_at_once(&scene.engine, &scene, "c3", "read_file", args);
-    assert!(matches!(mine, None | Some(None)));
-    assert_eq!(scene.kinds(), before);
-    let _running = scene.running("c3", "read_file", args);
-    scene.verify();
+    for haste in [Haste::Now, Haste::Here] {
+        let scene = Scene::new();
+        scene.run("c1", "read_file", "{}", "1");
+        let other = engine(scene.folder.path(), policies(), Hands::default());
+        let theirs = start(&other, &scene, "c2", "read_file", r#"{"path":"/b"}"#);
+        assert!(matches!(theirs, Start::Running(_)));
+        let before = scene.kinds();
+        let args = r#"{"path":"/c"}"#;
+        let mine = start_at_once(&scene.engine, &scene, haste, ("c3", "read_file", args));
+        assert!(matches!(mine, None | Some(None)));
+        assert_eq!(scene.kinds(), before);
+        let _running = scene.running("c3", "read_file", args);
+        scene.verify();
+    }
 }
 
 #[test]
 fn nothing_is_permitted_at_once_that_cannot_be_recorded() {
-    let scene = Scene::new();
-    scene.run("c1", "read_file", "{}", "1");
-    scene.break_disk();
-    let refused = start_at_once(&scene.engine, &scene, "c2", "read_file", "{}");
-    assert!(matches!(refused, Some(Some(Start::Refusal(_)))));
-    scene.mend_disk();
-    assert!(!scene.kinds()[BEGUN.len() + 1..].contains(&EventType::ToolCallExecuted));
+    for haste in [Haste::Now, Haste::Here] {
+        let scene = Scene::new();
+        scene.run("c1", "read_file", "{}", "1");
+        scene.break_disk();
+        let refused = start_at_once(&scene.engine, &scene, haste, ("c2", "read_file", "{}"));
+        assert!(matches!(refused, Some(Some(Start::Refusal(_)))));
+        scene.mend_disk();
+        assert!(!scene.kinds()[BEGUN.len() + 1..].contains(&EventType::ToolCallExecuted));
+    }
 }
 
 #[test]

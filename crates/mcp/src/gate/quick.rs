@@ -9,6 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use countersign_engine::Haste;
+
 use super::{Call, Delivery, Done, Gate, Job, Waits};
 use crate::frame::{self, Kind};
 use crate::reply::Refused;
@@ -27,17 +29,17 @@ pub(crate) enum Quick {
 pub(crate) type Soon = Pin<Box<dyn Future<Output = Result<Done, Box<Job>>> + Send>>;
 
 impl Gate {
-    /// Does a job, if nobody has to be waited for.
-    pub(crate) fn run_at_once(self: &Arc<Self>, job: Box<Job>) -> Quick {
+    /// Does a job, if nobody has to be waited for; `haste` says who writes what it records.
+    pub(crate) fn run_at_once(self: &Arc<Self>, job: Box<Job>, haste: Haste) -> Quick {
         let lost = Lost::of(&job);
         // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
-        catch_unwind(AssertUnwindSafe(|| self.quick(*job)))
+        catch_unwind(AssertUnwindSafe(|| self.quick(*job, haste)))
             .unwrap_or_else(|_| Quick::Done(Box::new(lost.done())))
     }
 
-    fn quick(self: &Arc<Self>, job: Job) -> Quick {
+    fn quick(self: &Arc<Self>, job: Job, haste: Haste) -> Quick {
         match job {
-            Job::Decide(call) => self.decide_at_once(call),
+            Job::Decide(call) => self.decide_at_once(call, haste),
             Job::Settle {
                 running,
                 outcome,
@@ -56,7 +58,7 @@ impl Gate {
         }
     }
 
-    fn decide_at_once(self: &Arc<Self>, call: Box<Call>) -> Quick {
+    fn decide_at_once(self: &Arc<Self>, call: Box<Call>, haste: Haste) -> Quick {
         let waits = call.objection.is_some()
             || call.approval.is_some()
             || call.back.is_some()
@@ -64,7 +66,7 @@ impl Gate {
             || self.has_asked.load(Ordering::Acquire)
             || call.frame.bytes().len() > LARGEST;
         let starting = (!waits)
-            .then(|| self.propose(&call, |proposal| self.engine.start_at_once(&proposal)))
+            .then(|| self.propose(&call, |it| self.engine.start_at_once(&it, haste)))
             .flatten();
         let Some(starting) = starting else {
             return Quick::Not(Box::new(Job::Decide(call)));

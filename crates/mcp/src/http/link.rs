@@ -1,10 +1,12 @@
 //! One session with its gate, and everybody who waits for it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use countersign_canon::Json;
+use countersign_engine::Haste;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::route::Route;
@@ -73,7 +75,18 @@ pub(super) enum Letter {
 
 /// The threads that wait for the disk.
 #[derive(Clone)]
-pub(super) struct Threads(Arc<Semaphore>);
+pub(super) struct Threads {
+    places: Arc<Semaphore>,
+    /// How many jobs are done by the threads that carry messages.
+    carried: Arc<AtomicUsize>,
+}
+
+/// A job that is done by a thread that carries messages.
+struct Carried {
+    /// A job that is alone keeps nobody waiting when its thread waits for the disk itself.
+    haste: Haste,
+    count: Arc<AtomicUsize>,
+}
 
 /// Who waits for what becomes of a request of the client.
 #[derive(Default)]
@@ -208,7 +221,8 @@ impl Link {
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
-        let job = match self.gate.run_at_once(job) {
+        let carried = self.threads.carry();
+        let job = match self.gate.run_at_once(job, carried.haste) {
             Quick::Done(done) => return *done,
             Quick::Soon(soon) => match soon.await {
                 Ok(done) => return done,
@@ -216,6 +230,7 @@ impl Link {
             },
             Quick::Not(job) => job,
         };
+        drop(carried);
         let (lost, gate) = (Lost::of(&job), Arc::clone(&self.gate));
         let done = self.threads.run(move || gate.run(*job)).await;
         // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
@@ -373,7 +388,18 @@ pub(super) struct Failed;
 
 impl Threads {
     pub(super) fn new(count: usize) -> Self {
-        Self(Arc::new(Semaphore::new(count)))
+        Self {
+            places: Arc::new(Semaphore::new(count)),
+            carried: Arc::default(),
+        }
+    }
+
+    fn carry(&self) -> Carried {
+        let others = self.carried.fetch_add(1, Ordering::Relaxed);
+        Carried {
+            haste: if others == 0 { Haste::Here } else { Haste::Now },
+            count: Arc::clone(&self.carried),
+        }
     }
 
     /// Runs something that may wait for the disk, beside the threads that carry messages.
@@ -381,12 +407,18 @@ impl Threads {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failed> {
-        let place = Arc::clone(&self.0).acquire_owned().await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
         let work = move || {
             let _place = place;
             work()
         };
         tokio::task::spawn_blocking(work).await.map_err(|_| Failed)
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

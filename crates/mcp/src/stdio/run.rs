@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use countersign_engine::Haste;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -81,6 +82,8 @@ struct Loop {
     waker: Waker,
     /// Jobs that are not done.
     open_jobs: usize,
+    /// Who writes what the next jobs record.
+    haste: Haste,
     exited: bool,
     /// What to send next to a server that does not end, and when.
     next_push: Option<(Instant, Signal)>,
@@ -136,6 +139,7 @@ impl Door {
             soon: Vec::new(),
             waker: events.bell().into(),
             open_jobs: 0,
+            haste: Haste::Now,
             exited: false,
             next_push: None,
         };
@@ -196,7 +200,7 @@ impl Loop {
 
     /// Does a job, or has it done by whoever can wait.
     fn do_job(&mut self, job: Box<Job>) {
-        match self.gate.run_at_once(job) {
+        match self.gate.run_at_once(job, self.haste) {
             Quick::Done(done) => self.done(*done),
             Quick::Soon(soon) => {
                 self.open_jobs += 1;
@@ -235,13 +239,19 @@ impl Loop {
 
     fn read_client(&mut self) {
         let now = Instant::now();
-        for line in self.from_client.read() {
+        let lines = self.from_client.read();
+        if lines.len() == 1 && self.open_jobs == 0 {
+            // There is nothing else to do than to wait for the disk.
+            self.haste = Haste::Here;
+        }
+        for line in lines {
             let effects = match line {
                 Line::Whole(bytes) => self.session.from_client(bytes, now),
                 Line::TooLong { beginning } => self.session.too_long_from_client(&beginning),
             };
             self.apply(effects);
         }
+        self.haste = Haste::Now;
         if self.from_client.is_closed() {
             let effects = self.session.client_closed();
             self.apply(effects);

@@ -244,38 +244,6 @@ fn a_head_that_is_not_yet_durable_is_already_taken() {
     assert_eq!(contents(&scope, store.reader()), ["first", "third"]);
 }
 
-#[test]
-fn events_that_nobody_waits_for_share_the_commit_of_the_next_and_come_without_one_too() {
-    let (_parent, folder) = new_folder();
-    let commits = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&commits);
-    let (store, gate) = gated(&folder, 0, move |_| {
-        counted.fetch_add(1, Ordering::Relaxed);
-    });
-    drop(gate);
-    let scope = scope("s");
-    let rounds = 200;
-    for round in 0..rounds {
-        let draft = note(&scope, "soon");
-        let event = vec![(draft.event_type, draft.payload, None)];
-        let soon = store.append_all_soon(&scope, draft.ts_unix_ms, event, At::Next);
-        let now = store.append(note(&scope, "now"), At::Next).unwrap();
-        assert_eq!(now.wait().unwrap().seq(), 2 * round + 1);
-        for soon in soon.unwrap() {
-            assert_eq!(soon.wait().unwrap().seq(), 2 * round);
-        }
-    }
-    // How often depends on the machine.
-    assert!(commits.load(Ordering::Relaxed) < 2 * rounds);
-    let last = note(&scope, "last");
-    let event = vec![(last.event_type, last.payload, None)];
-    let alone = store.append_all_soon(&scope, last.ts_unix_ms, event, At::Next);
-    assert_eq!(
-        alone.unwrap().pop().unwrap().wait().unwrap().seq(),
-        2 * rounds
-    );
-}
-
 /// Here nobody knows yet that another has written, nor that what is on its way will not be stored.
 #[test]
 fn an_event_is_not_called_misplaced_while_others_are_on_their_way() {

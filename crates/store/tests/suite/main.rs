@@ -18,6 +18,7 @@ mod erasure;
 mod faults;
 #[cfg(test)]
 mod gate;
+mod haste;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]

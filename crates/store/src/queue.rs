@@ -1,0 +1,243 @@
+//! Where commands wait for whoever writes: a thread of its own, or a caller who would only wait for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::writer::{Command, Haste, Job, Writer};
+
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Wakes the writer's thread.
+    arrived: Condvar,
+    /// Wakes those who wait for room.
+    taken: Condvar,
+    /// Gone when the thread has ended. INVARIANT: commands are taken from the queue by whoever has
+    /// this locked, so they are done in the order in which they came.
+    writer: Mutex<Option<Writer>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    commands: VecDeque<Command>,
+    /// When the first of them has waited long enough.
+    due: Option<Instant>,
+    /// Nothing more comes.
+    is_closed: bool,
+    thread: Thread,
+}
+
+/// What the writer's thread does.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    /// It looks at the queue before it sleeps.
+    #[default]
+    Awake,
+    /// It sleeps until it is woken.
+    Asleep,
+    /// It sleeps until what is there is due.
+    Lingers,
+}
+
+/// What is done in one go.
+enum Work {
+    Append(Vec<Job>),
+    Alone(Command),
+}
+
+impl Queue {
+    pub(crate) fn new(writer: Writer) -> Arc<Self> {
+        Arc::new(Self {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            taken: Condvar::new(),
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Adds a command; blocks while there are too many.
+    pub(crate) fn put(&self, command: Command) -> Result<(), Error> {
+        let waiting = self.taken.wait_while(self.waiting(), |it| it.is_full());
+        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        if waiting.is_closed {
+            return Err(Error::Stopped);
+        }
+        let wakes = waiting.add(command);
+        drop(waiting);
+        if wakes {
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Writes what is there on this thread, unless somebody is at it: then the writer's thread does.
+    pub(crate) fn write_here(&self) {
+        if let Ok(mut writer) = self.writer.try_lock()
+            && let Some(writer) = writer.as_mut()
+            && let Some(batch) = self.take(Waiting::events)
+        {
+            let _closes = ClosesOnPanic(self);
+            writer.commit(batch);
+        }
+        let mut waiting = self.waiting();
+        if !waiting.commands.is_empty() {
+            waiting.due = Some(Instant::now());
+            drop(waiting);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The work of the writer's thread, until the queue is closed and empty.
+    pub(crate) fn run(&self) {
+        let _closes = ClosesOnPanic(self);
+        while self.tidy() && self.wait_until_due() {
+            if let Ok(mut writer) = self.writer.lock()
+                && let Some(writer) = writer.as_mut()
+                && let Some(work) = self.take(Waiting::next)
+            {
+                match work {
+                    Work::Append(batch) => writer.commit(batch),
+                    Work::Alone(command) => writer.run(command),
+                }
+            }
+        }
+        // Whoever broke off has left nothing to close.
+        if let Ok(mut writer) = self.writer.lock()
+            && let Some(writer) = writer.take()
+        {
+            writer.close();
+        }
+    }
+
+    /// Takes something that waits, for whoever has the writer.
+    fn take<T>(&self, by: impl FnOnce(&mut Waiting) -> Option<T>) -> Option<T> {
+        let mut waiting = self.waiting();
+        let was_full = waiting.is_full();
+        let taken = by(&mut waiting);
+        // What is left has waited since before now.
+        waiting.due = (!waiting.commands.is_empty()).then(Instant::now);
+        drop(waiting);
+        if was_full {
+            self.taken.notify_all();
+        }
+        taken
+    }
+
+    /// Nothing more comes; what is there is done.
+    pub(crate) fn close(&self) {
+        self.waiting().is_closed = true;
+        self.arrived.notify_all();
+        self.taken.notify_all();
+    }
+
+    /// Cleans up, if there is time for it. Not where somebody broke off.
+    fn tidy(&self) -> bool {
+        let Ok(mut writer) = self.writer.lock() else {
+            return false;
+        };
+        if let Some(writer) = writer.as_mut()
+            && self.waiting().commands.is_empty()
+        {
+            writer.tidy();
+        }
+        true
+    }
+
+    /// Sleeps until something has to be done; not where nothing more will come.
+    fn wait_until_due(&self) -> bool {
+        let mut waiting = self.waiting();
+        loop {
+            let left = waiting
+                .due
+                .map(|due| due.saturating_duration_since(Instant::now()));
+            match left {
+                None if waiting.is_closed => return false,
+                Some(left) if left.is_zero() || waiting.is_closed => return true,
+                None => {
+                    waiting.thread = Thread::Asleep;
+                    let woken = self.arrived.wait(waiting);
+                    waiting = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+                Some(left) => {
+                    waiting.thread = Thread::Lingers;
+                    let woken = self.arrived.wait_timeout(waiting, left);
+                    (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            waiting.thread = Thread::Awake;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn is_full(&self) -> bool {
+        self.commands.len() >= QUEUE_LENGTH && !self.is_closed
+    }
+
+    /// Whether the thread has to be woken for it.
+    fn add(&mut self, command: Command) -> bool {
+        let now = Instant::now();
+        let (due, wakes) = match &command {
+            // The caller is about to write.
+            Command::Append(_, Haste::Here) => (now + LINGER, false),
+            Command::Append(_, Haste::Soon) => (now + LINGER, self.thread == Thread::Asleep),
+            _ => (now, self.thread != Thread::Awake),
+        };
+        self.commands.push_back(command);
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+        wakes
+    }
+
+    /// The next thing to do.
+    fn next(&mut self) -> Option<Work> {
+        match self.commands.front()? {
+            Command::Append(..) => Some(Work::Append(self.batch())),
+            _ => self.commands.pop_front().map(Work::Alone),
+        }
+    }
+
+    /// Everything that waits, if it is nothing but events.
+    fn events(&mut self) -> Option<Vec<Job>> {
+        let is_append = |command: &Command| matches!(command, Command::Append(..));
+        let takes = !self.commands.is_empty() && self.commands.iter().all(is_append);
+        takes.then(|| self.batch())
+    }
+
+    /// Events, up to a limit or to something else.
+    fn batch(&mut self) -> Vec<Job> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
+            let is_append = |command: &mut Command| matches!(command, Command::Append(..));
+            let Some(Command::Append(jobs, _)) = self.commands.pop_front_if(is_append) else {
+                break;
+            };
+            bytes += jobs.iter().map(Job::len).sum::<usize>();
+            batch.extend(jobs);
+        }
+        batch
+    }
+}
+
+/// FAIL-CLOSED: where writing broke off, nothing is written any more, and nobody waits for it.
+struct ClosesOnPanic<'q>(&'q Queue);
+
+impl Drop for ClosesOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let left = std::mem::take(&mut *self.0.waiting());
+            self.0.close();
+            drop(left);
+        }
+    }
+}
+
+const QUEUE_LENGTH: usize = 4096;
+/// How long events that nobody waits for may wait for others.
+const LINGER: Duration = Duration::from_millis(2);
+const MAX_BATCH_EVENTS: usize = 1024;
+const MAX_BATCH_BYTES: usize = 8 << 20;
