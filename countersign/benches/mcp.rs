@@ -1,6 +1,6 @@
 //! What `countersign mcp` adds to a request, beside the same server without it and beside one fsync.
 //!
-//! `COUNTERSIGN_BENCH_REQUESTS` (default 300) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,8`) say
+//! `COUNTERSIGN_BENCH_REQUESTS` (default 1000) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,8`) say
 //! how much is measured.
 #![allow(
     clippy::unwrap_used,
@@ -11,27 +11,30 @@
 
 mod door;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use door::Way;
 
 fn main() {
     let (folder, manifest) = door::place();
     let plan = door::Plan::new(folder.path(), "1,8");
-    plan.run(&|wrapped| Client::start(folder.path(), &manifest, wrapped));
+    plan.run(&|way| Client::start(folder.path(), &manifest, way));
 }
 
 struct Client {
     child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    stdin: Option<Box<dyn Write + Send>>,
+    stdout: BufReader<Box<dyn Read + Send>>,
     line: String,
 }
 
 impl Client {
-    fn start(folder: &Path, manifest: &Path, wrapped: bool) -> Self {
+    fn start(folder: &Path, manifest: &Path, way: Way) -> Self {
         let mut command = Command::new(toy());
-        if wrapped {
+        if way == Way::Door {
             command = Command::new(env!("CARGO_BIN_EXE_countersign"));
             command.arg("mcp").arg("--data").arg(folder.join("data"));
             command.arg("--manifest").arg(manifest);
@@ -43,9 +46,18 @@ impl Client {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let mut stdin: Box<dyn Write + Send> = Box::new(child.stdin.take().unwrap());
+        let mut stdout: Box<dyn Read + Send> = Box::new(child.stdout.take().unwrap());
+        if way == Way::Relay {
+            let (there, to_there) = std::io::pipe().unwrap();
+            let (back, to_back) = std::io::pipe().unwrap();
+            thread::spawn(move || copy(there, stdin));
+            thread::spawn(move || copy(stdout, to_back));
+            (stdin, stdout) = (Box::new(to_there), Box::new(back));
+        }
         Self {
-            stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().unwrap()),
+            stdin: Some(stdin),
+            stdout: BufReader::new(stdout),
             child,
             line: String::new(),
         }
@@ -71,6 +83,14 @@ impl Drop for Client {
         self.stdin = None;
         let _ = self.child.wait();
     }
+}
+
+/// Copies what comes at once, until one side is gone.
+fn copy(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer)
+        && to.write_all(&buffer[..count]).is_ok()
+    {}
 }
 
 fn toy() -> PathBuf {

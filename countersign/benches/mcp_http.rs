@@ -1,6 +1,6 @@
 //! What `countersign mcp serve` adds to a request, beside the same server without it and beside one fsync.
 //!
-//! `COUNTERSIGN_BENCH_REQUESTS` (default 300) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,32`) say
+//! `COUNTERSIGN_BENCH_REQUESTS` (default 1000) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,32`) say
 //! how much is measured.
 #![allow(
     clippy::unwrap_used,
@@ -16,6 +16,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use door::Way;
+
 fn main() {
     let stub = stub();
     let (folder, manifest) = door::place();
@@ -30,7 +32,14 @@ fn main() {
         .unwrap();
     let proxy = address(&mut door);
     let plan = door::Plan::new(folder.path(), "1,32");
-    plan.run(&|through| Client::new(if through { proxy } else { stub }));
+    let relay = relay(stub);
+    plan.run(&|way| {
+        Client::new(match way {
+            Way::Direct => stub,
+            Way::Relay => relay,
+            Way::Door => proxy,
+        })
+    });
     door.kill().unwrap();
     door.wait().unwrap();
 }
@@ -75,6 +84,31 @@ fn stub() -> SocketAddr {
         }
     });
     address
+}
+
+/// Copies bytes between clients and a server.
+fn relay(to: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), TcpStream::connect(to).unwrap());
+            let (back, there) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || copy(client, server));
+            thread::spawn(move || copy(back, there));
+        }
+    });
+    address
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    to.set_nodelay(true).unwrap();
+    let mut buffer = [0; 16 << 10];
+    // Where one side goes, so does the other.
+    while let Ok(count @ 1..) = from.read(&mut buffer)
+        && to.write_all(&buffer[..count]).is_ok()
+    {}
+    let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
 fn serve(stream: TcpStream) {

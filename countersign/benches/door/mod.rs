@@ -12,6 +12,17 @@ pub(crate) trait Client: Send + 'static {
     fn ask(&mut self, id: &str, method: &str);
 }
 
+/// How a server is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// With nothing before it.
+    Direct,
+    /// Through something that only copies bytes: what a second hop costs on this machine.
+    Relay,
+    /// Through the door.
+    Door,
+}
+
 /// How much is measured.
 pub(crate) struct Plan {
     requests: usize,
@@ -23,18 +34,18 @@ impl Plan {
     /// Looks into the environment.
     pub(crate) fn new(folder: &Path, connections: &str) -> Self {
         println!(
-            "{:<12}{:>6}  {:<12}{:>12}{:>12}{:>12}{:>12}{:>8}",
-            "what", "conn.", "pace", "direct", "through", "added", "limit", "ratio"
+            "{:<12}{:>6}  {:<12}{:>10}{:>10}{:>10}{:>10}{:>7}  {:>12}",
+            "what", "conn.", "pace", "direct", "through", "added", "limit", "ratio", "a relay adds"
         );
         Self {
-            requests: numbers("COUNTERSIGN_BENCH_REQUESTS", "300")[0],
+            requests: numbers("COUNTERSIGN_BENCH_REQUESTS", "1000")[0],
             connections: numbers("COUNTERSIGN_BENCH_CONNECTIONS", connections),
             folder: folder.to_owned(),
         }
     }
 
     /// Measures requests that are not recorded and calls that are.
-    pub(crate) fn run<C: Client>(&self, connect: &dyn Fn(bool) -> C) {
+    pub(crate) fn run<C: Client>(&self, connect: &dyn Fn(Way) -> C) {
         for connections in &self.connections {
             for method in ["ping", "tools/call"] {
                 for pause in [PAUSE, Duration::ZERO] {
@@ -42,23 +53,25 @@ impl Plan {
                         "ping" => Duration::from_micros(150),
                         _ => self.fsync(pause) + Duration::from_micros(300),
                     };
-                    let measure = |through| {
-                        let clients = (0..*connections).map(|_| connect(through)).collect();
+                    let measure = |way| {
+                        let clients = (0..*connections).map(|_| connect(way)).collect();
                         middle(self.measure(clients, method, pause))
                     };
-                    let (direct, through) = (measure(false), measure(true));
+                    let [direct, relay, through] =
+                        [Way::Direct, Way::Relay, Way::Door].map(measure);
                     let added = through.saturating_sub(direct);
                     let pace = match pause.is_zero() {
                         true => "full speed",
                         false => "50/s each",
                     };
                     println!(
-                        "{method:<12}{connections:>6}  {pace:<12}{:>12}{:>12}{:>12}{:>12}{:>8.2}",
+                        "{method:<12}{connections:>6}  {pace:<12}{:>10}{:>10}{:>10}{:>10}{:>7.2}  {:>12}",
                         micros(direct),
                         micros(through),
                         micros(added),
                         micros(limit),
-                        added.as_secs_f64() / limit.as_secs_f64()
+                        added.as_secs_f64() / limit.as_secs_f64(),
+                        micros(relay.saturating_sub(direct))
                     );
                 }
             }

@@ -211,11 +211,11 @@ impl Waiting {
     /// Events, up to a limit or to something else.
     fn batch(&mut self) -> Vec<Job> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.len() < MAX_BATCH_EVENTS && bytes < MAX_BATCH_BYTES {
-            let is_append = |command: &mut Command| matches!(command, Command::Append(..));
-            let Some(Command::Append(jobs, _)) = self.commands.pop_front_if(is_append) else {
-                break;
-            };
+        while let Some(Command::Append(..)) = self.commands.front()
+            && batch.len() < MAX_BATCH_EVENTS
+            && bytes < MAX_BATCH_BYTES
+            && let Some(Command::Append(jobs, _)) = self.commands.pop_front()
+        {
             bytes += jobs.iter().map(Job::len).sum::<usize>();
             batch.extend(jobs);
         }

@@ -77,16 +77,12 @@ pub(super) enum Letter {
 #[derive(Clone)]
 pub(super) struct Threads {
     places: Arc<Semaphore>,
-    /// How many jobs are done by the threads that carry messages.
-    carried: Arc<AtomicUsize>,
+    /// How many connections clients have.
+    connections: Arc<AtomicUsize>,
 }
 
-/// A job that is done by a thread that carries messages.
-struct Carried {
-    /// A job that is alone keeps nobody waiting when its thread waits for the disk itself.
-    haste: Haste,
-    count: Arc<AtomicUsize>,
-}
+/// A connection, as long as it lasts.
+pub(super) struct Connected(Arc<AtomicUsize>);
 
 /// Who waits for what becomes of a request of the client.
 #[derive(Default)]
@@ -221,8 +217,7 @@ impl Link {
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
-        let carried = self.threads.carry();
-        let job = match self.gate.run_at_once(job, carried.haste) {
+        let job = match self.gate.run_at_once(job, self.threads.haste()) {
             Quick::Done(done) => return *done,
             Quick::Soon(soon) => match soon.await {
                 Ok(done) => return done,
@@ -230,7 +225,6 @@ impl Link {
             },
             Quick::Not(job) => job,
         };
-        drop(carried);
         let (lost, gate) = (Lost::of(&job), Arc::clone(&self.gate));
         let done = self.threads.run(move || gate.run(*job)).await;
         // FAIL-CLOSED: a job that broke off has done nothing that anybody may rely on.
@@ -390,15 +384,22 @@ impl Threads {
     pub(super) fn new(count: usize) -> Self {
         Self {
             places: Arc::new(Semaphore::new(count)),
-            carried: Arc::default(),
+            connections: Arc::default(),
         }
     }
 
-    fn carry(&self) -> Carried {
-        let others = self.carried.fetch_add(1, Ordering::Relaxed);
-        Carried {
-            haste: if others == 0 { Haste::Here } else { Haste::Now },
-            count: Arc::clone(&self.carried),
+    /// A client has connected.
+    pub(super) fn connected(&self) -> Connected {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(Arc::clone(&self.connections))
+    }
+
+    /// Who writes what a request records: a thread that carries messages may wait for the disk itself
+    /// if it keeps nobody else waiting. A client may have a connection for requests and one that listens.
+    fn haste(&self) -> Haste {
+        match self.connections.load(Ordering::Relaxed) {
+            0..=2 => Haste::Here,
+            _ => Haste::Now,
         }
     }
 
@@ -416,9 +417,9 @@ impl Threads {
     }
 }
 
-impl Drop for Carried {
+impl Drop for Connected {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

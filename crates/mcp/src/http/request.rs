@@ -18,7 +18,7 @@ use crate::{Era, FrameLimits, Method, Session};
 
 use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
-use super::link::{Form, Link};
+use super::link::{Connected, Form, Link};
 use super::lobby::{Lobby, NoSession};
 use super::reply::{self, Waiting};
 use super::{headers, metadata, mirror};
@@ -28,6 +28,7 @@ pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     /// The sessions that have no name, one for each server: they last as long as the connection.
     nameless: Mutex<Vec<Nameless>>,
+    _connected: Connected,
 }
 
 struct Nameless {
@@ -47,10 +48,11 @@ pub(super) struct Message {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr) -> Self {
+    pub(super) fn new(peer: SocketAddr, connected: Connected) -> Self {
         Self {
             peer,
             nameless: Mutex::default(),
+            _connected: connected,
         }
     }
 

@@ -26,6 +26,7 @@ pub struct Door {
     lobbies: Vec<(String, Arc<Lobby>)>,
     access: Access,
     limits: Limits,
+    threads: Threads,
     census: Census,
 }
 
@@ -109,6 +110,7 @@ impl Door {
             lobbies: served.into_iter().map(lobby).collect(),
             access,
             limits,
+            threads,
             census,
         }
     }
@@ -151,8 +153,9 @@ impl Door {
         let sweeper = tokio::spawn(Arc::clone(&door).sweep());
         let inside = Arc::clone(&door);
         let service = move |peer: Peer| {
-            let connection = Arc::new(Connection::new(peer.address));
             let door = Arc::clone(&inside);
+            let connected = door.threads.connected();
+            let connection = Arc::new(Connection::new(peer.address, connected));
             service_fn(move |request: Request<Incoming>| {
                 let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
                 async move {

@@ -1,8 +1,8 @@
 //! Many writers at once: nothing is lost, repeated or forked, and a compare-and-swap has one winner.
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 use countersign_canon::Hash;

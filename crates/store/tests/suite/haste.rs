@@ -15,7 +15,7 @@ fn append(haste: Haste, scope: &Scope, text: &str, store: &Store) -> Result<Pend
     let draft = note(scope, text);
     let event = vec![(draft.event_type, draft.payload, None)];
     let pending = store.append_all(scope, draft.ts_unix_ms, event, At::Next, haste);
-    pending.map(|mut pending| pending.pop().unwrap())
+    pending.and_then(|mut pending| pending.pop().ok_or(Error::Stopped))
 }
 
 #[test]
