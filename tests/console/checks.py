@@ -243,6 +243,11 @@ def check_approval_flow(scene):
     card = visit.page.inner_text("#card")
     for part in ["shop-bot", "deploy", "APPROVAL_REQUIRED", "mutate-external", asked["short_code"], "0 of 1", "2.0.0", "Decide by", "Execute by", "Nothing untrusted"]:
         assert part in card, (part, card)
+    # What is asked for is there without scrolling.
+    arguments = visit.page.locator("#card .arguments pre")
+    assert "version: «2.0.0»" in arguments.inner_text(), arguments.inner_text()
+    box = arguments.bounding_box()
+    assert box["y"] + box["height"] < 500, box
     assert visit.page.is_disabled("#approve")
     visit.key("dana")
     visit.settled()
@@ -501,6 +506,7 @@ def check_hostile(scene):
         took = time.monotonic() - began
         print(f"      a plan of {'1 MB' if asked is big else '10 000 lines'} is there after {took:.2f} s")
         assert took < most
+        assert "bytes, in the plan below" in visit.page.inner_text("#card .arguments")
         shown = visit.page.evaluate("""async () => {
             const text = new TextEncoder().encode(document.getElementById('plan').textContent);
             const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));

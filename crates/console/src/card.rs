@@ -1,12 +1,13 @@
 //! One request: everything that a decision needs, and the choices.
 
 use countersign_canon::Json;
-use countersign_display::{AgentSays, Kind, Sheet, View};
+use countersign_display::{AgentSays, Sheet, View};
 
 use crate::frame::{Frame, Who, form};
 use crate::html::{El, Html, Link, el};
 use crate::lease::lease_form;
 use crate::look::{Look, parsed};
+use crate::plan::{arguments, pieces, what};
 use crate::words::{self, clock, command, fact, hash, name, state, until};
 
 /// A request, as it stands.
@@ -65,8 +66,9 @@ pub(crate) fn card(frame: &Frame<'_>, card: &Card<'_>) -> El {
                 .with(outcome(look)),
         )
         .with(el("h2").class("sentence").with(sentence(look, plan)))
+        .with(arguments(plan))
         .with(why(card, look))
-        .with(what(card, look))
+        .with(what(card.code, card.sheet, look))
         .maybe(who.map(|who| choices(who, card, look, plan)))
         .maybe((is_open && who.is_none()).then(|| {
             el("p")
@@ -91,10 +93,6 @@ fn sentence(look: Look<'_>, plan: Look<'_>) -> Html {
     let asks = bare(lineage.last().copied().unwrap_or("somebody"));
     let person = bare(lineage.first().copied().unwrap_or("somebody"));
     let calls: Vec<&str> = look.texts("tools");
-    let verb = match look.is("irreversible") {
-        true => " wants to run, and nobody can undo, ",
-        false => " wants to run ",
-    };
     let server = plan
         .list("plan.tool_calls")
         .find_map(|call| call.maybe_text("server"));
@@ -103,11 +101,14 @@ fn sentence(look: Look<'_>, plan: Look<'_>) -> Html {
         pieces.push(Html::text(" for "));
         pieces.push(el("b").with(name(person)).html());
     }
-    pieces.push(Html::text(verb));
+    pieces.push(Html::text(" wants to run "));
     pieces.push(el("b").with(name(&calls.join(", "))).html());
     if let Some(server) = server {
         pieces.push(Html::text(" of "));
         pieces.push(el("b").with(name(server)).html());
+    }
+    if look.is("irreversible") {
+        pieces.push(Html::text(", which cannot be undone"));
     }
     pieces.into_iter().collect()
 }
@@ -182,76 +183,6 @@ fn why(card: &Card<'_>, look: Look<'_>) -> El {
                 .with(el("b").class("mono").with(name(reason))),
         )
         .with(el("dl").each(details).maybe(policies).maybe(decided))
-}
-
-/// The plan, one-to-one.
-fn what(card: &Card<'_>, look: Look<'_>) -> El {
-    el("section")
-        .attr("aria-label", "What would run")
-        .with(
-            el("p")
-                .class("codes")
-                .text("Exactly this runs: code ")
-                .with(el("b").class("mono code").text(card.code))
-                .text(", plan ")
-                .with(hash(look.text("plan_hash")))
-                .text(", shown as ")
-                .with(hash(look.text("display_sha256"))),
-        )
-        .with(
-            el("pre")
-                .id("plan")
-                .class("plan")
-                .attr("tabindex", "0")
-                .attr("role", "region")
-                .attr("aria-label", "The plan, one-to-one")
-                .each(lines(card.sheet)),
-        )
-        .with(
-            el("pre")
-                .id("envelope")
-                .attr("hidden", "")
-                .text(look.text("envelope")),
-        )
-}
-
-/// Lines in pieces that a browser lays out only when they are looked at. The text of all of them is
-/// the text that is hashed.
-fn lines(sheet: &Sheet) -> Vec<Html> {
-    let mut pieces = Vec::new();
-    let mut piece = el("span").class("piece");
-    let mut count = 0;
-    for line in sheet.lines() {
-        for span in line.spans() {
-            piece = match class(span.kind) {
-                Some(class) => piece.with(el("i").class(class).shown(span.text)),
-                None => piece.shown(span.text),
-            };
-        }
-        piece = piece.lines("\n");
-        count += 1;
-        if count == PIECE {
-            pieces.push(piece.html());
-            piece = el("span").class("piece");
-            count = 0;
-        }
-    }
-    pieces.push(piece.html());
-    pieces
-}
-
-const fn class(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::Heading => Some("heading"),
-        Kind::Warning => Some("warning"),
-        Kind::Gutter => Some("gutter"),
-        Kind::Key => Some("key"),
-        Kind::Escape => Some("escape"),
-        Kind::Number | Kind::Literal => Some("literal"),
-        Kind::Note => Some("quiet"),
-        Kind::Truncation => Some("warning"),
-        Kind::Mark | Kind::Text => None,
-    }
 }
 
 fn touches(look: Look<'_>, plan: Look<'_>) -> El {
@@ -411,7 +342,7 @@ fn said(plan: Look<'_>) -> Option<El> {
         .attr("tabindex", "0")
         .attr("role", "region")
         .attr("aria-label", "What the agent says; nobody has checked it")
-        .each(lines(said.sheet()));
+        .each(pieces(said.sheet().lines()));
     Some(el("section").attr("aria-label", "The agent says").with(pre))
 }
 
@@ -547,6 +478,4 @@ fn in_terminal(card: &Card<'_>, look: Look<'_>) -> El {
         .with(command(&line))
 }
 
-/// As many lines are laid out together.
-const PIECE: usize = 100;
 const MOST: usize = 50;

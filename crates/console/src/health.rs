@@ -108,6 +108,13 @@ pub fn health(frame: &Frame<'_>, health: &Health<'_>) -> Html {
     frame.page("Health", main)
 }
 
+fn events(count: u64) -> String {
+    match count {
+        1 => "1 event".to_owned(),
+        _ => format!("{count} events"),
+    }
+}
+
 fn store(frame: &Frame<'_>, health: &Health<'_>) -> El {
     let ready = match health.is_ready {
         true => el("span").class("state ok").text("READY ✓"),
@@ -120,7 +127,7 @@ fn store(frame: &Frame<'_>, health: &Health<'_>) -> El {
             let age = at.map(|at| duration(frame.now_unix_ms.saturating_sub(at)));
             let behind = health.events.saturating_sub(covered);
             let age = age.map_or(String::new(), |age| format!(", {age} old"));
-            format!("covers {covered} events{age}, {behind} events are newer")
+            format!("covers {}{age}, {behind} newer", events(covered))
         }
     };
     let bytes = health.bytes.map(|bytes| {
@@ -139,7 +146,7 @@ fn store(frame: &Frame<'_>, health: &Health<'_>) -> El {
                 .maybe(bytes)
                 .with(fact(
                     "Integration lag",
-                    Html::text(&format!("{lag} events are not in the tree yet")),
+                    Html::text(&format!("{}, not in the tree yet", events(lag))),
                 ))
                 .with(fact("Checkpoint", Html::text(&checkpoint))),
         )

@@ -25,6 +25,7 @@ mod inbox;
 mod lease;
 mod log;
 mod look;
+mod plan;
 mod policy;
 mod session;
 mod sessions;

@@ -216,10 +216,18 @@ fn gauges(page: &SessionPage<'_>) -> El {
     let state = Look(page.snapshot).get("state");
     let budgets = Look(page.budgets);
     let rows = GAUGES.iter().filter_map(|(used, limit, label)| {
+        let shown = |value: u64| match *used {
+            "wall_time_ms" => duration(value),
+            _ => value.to_string(),
+        };
         let used = state.number(used)?;
         let Some(limit) = budgets.number(limit).filter(|limit| *limit > 0) else {
-            return Some(fact(label, Html::text(&format!("{used}, no limit"))));
+            return Some(fact(
+                label,
+                Html::text(&format!("{}, no limit", shown(used))),
+            ));
         };
+        let reading = format!("{} of {}", shown(used), shown(limit));
         let gauge = el("span")
             .with(
                 el("meter")
@@ -227,9 +235,9 @@ fn gauges(page: &SessionPage<'_>) -> El {
                     .number("max", limit)
                     .number("value", used.min(limit))
                     .number("high", limit.saturating_mul(8) / 10)
-                    .attr("aria-label", format!("{label}: {used} of {limit}")),
+                    .attr("aria-label", format!("{label}: {reading}")),
             )
-            .text(&format!(" {used} of {limit}"));
+            .text(&format!(" {reading}"));
         Some(fact(label, gauge))
     });
     let rows: Vec<Html> = rows.collect();
@@ -467,5 +475,5 @@ const GAUGES: &[(&str, &str, &str)] = &[
     ("steps_consumed", "max_steps", "Steps"),
     ("tool_calls_consumed", "max_tool_calls", "Tool calls"),
     ("model_calls_consumed", "max_model_calls", "Model calls"),
-    ("wall_time_ms", "max_wall_time_ms", "Milliseconds"),
+    ("wall_time_ms", "max_wall_time_ms", "Time"),
 ];
