@@ -386,3 +386,26 @@ fn what_is_wrong_on_a_page_is_said_on_it() {
     let empty = text(&look(&scene, "/inbox", &token));
     assert!(empty.contains("Nothing waits") && empty.contains("countersign action run"));
 }
+
+/// Policies that came over the API bring their tests with them; the page runs them.
+#[test]
+fn the_policy_page_runs_the_tests_of_what_was_activated() {
+    let scene = Scene::new(None);
+    let operator = scene.token(Role::Operator);
+    let (cookie, _) = enter(&scene, &operator);
+    let page = || {
+        let page = scene.say("GET", "/policy", &format!("{HTML}{cookie}"), None);
+        assert_eq!(page.status, 200);
+        String::from_utf8(page.body).unwrap()
+    };
+    assert!(page().contains("There are no policies beside the manifest"));
+    let set = r#"{"policies":[{"name":"p.rego","text":"package p\n\nimport rego.v1\n\ndefault verdict := {\"decision\": \"allow\"}\n\nverdict := {\"decision\": \"deny\", \"reason\": \"NEVER\"} if input.action.tool == \"burn\"\n"}],
+        "tests":[{"name":"p_test.rego","text":"package p_test\n\nimport rego.v1\n\ntest_burn if data.p.verdict.decision == \"deny\" with input as {\"action\": {\"tool\": \"burn\"}}\n"}]}"#;
+    let activated = scene.post("/v1/policies/activate", &operator, set);
+    let told = String::from_utf8_lossy(&activated.body).into_owned();
+    assert_eq!(activated.status, 201, "{told}");
+    let page = page();
+    for part in ["1 passed, 0 failed", "test_burn", "p.rego", "by the API, version 1"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
