@@ -20,16 +20,19 @@ impl Dispatch for Says {
     }
 }
 
-struct Notes(Json, Offline);
+struct Notes(Json);
 
 impl Annotate for Notes {
     fn annotate(&self, call: &AnnotatorCall<'_>) -> Result<Json, AnnotationError> {
         match call.fields.contains_key("builtin") {
-            true => self.1.annotate(call),
+            true => OFFLINE.annotate(call),
             false => Ok(self.0.clone()),
         }
     }
 }
+
+/// Its detectors take a while to put together.
+static OFFLINE: LazyLock<Offline> = LazyLock::new(Offline::default);
 
 static MANIFEST: LazyLock<Manifest> = LazyLock::new(|| {
     let text = b"
@@ -66,8 +69,7 @@ fuzz_target!(|text: &[u8]| {
         "tool_call",
         Json::object([("name", Json::from("t")), ("args", args)]),
     )]);
-    let runtime = Runtime::new(MANIFEST.clone(), Says(output))
-        .with_annotators(Notes(note, Offline::default()));
+    let runtime = Runtime::new(MANIFEST.clone(), Says(output)).with_annotators(Notes(note));
     for mode in [Mode::Enforce, Mode::EvaluateOnly] {
         let found = runtime.evaluate(Point::PreToolCall, &snapshot, mode);
         let reason = found.verdict().reason().unwrap_or_default();

@@ -29,7 +29,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let place = if std::path::Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." };
+        let place = if std::path::Path::new("/dev/shm").is_dir() {
+            "/dev/shm"
+        } else {
+            "."
+        };
         let folder = tempfile::tempdir_in(place).unwrap();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         let manifest = Manifest::read(MANIFEST.as_bytes()).unwrap();
@@ -54,7 +58,11 @@ fuzz_target!(|text: &[u8]| {
     let Ok(args) = Json::admit(text, &Limits::event()) else {
         return;
     };
-    let given = args.get("tool").and_then(Json::as_str).unwrap_or("read_file").to_owned();
+    let given = args
+        .get("tool")
+        .and_then(Json::as_str)
+        .unwrap_or("read_file")
+        .to_owned();
     let tool_name = match choice % 8 {
         0 => "read_file".to_owned(),
         1 => "mcp.https.post".to_owned(),
@@ -70,7 +78,11 @@ fuzz_target!(|text: &[u8]| {
             *bench = Bench::new();
         }
         let scope = Scope::new("t", format!("s{}", bench.actions)).unwrap();
-        let call_id = args.get("call_id").and_then(Json::as_str).unwrap_or("c").to_owned();
+        let call_id = args
+            .get("call_id")
+            .and_then(Json::as_str)
+            .unwrap_or("c")
+            .to_owned();
         let admission = bench.engine.admit(Proposal {
             scope: &scope,
             call_id,

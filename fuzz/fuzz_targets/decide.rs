@@ -10,10 +10,16 @@ fuzz_target!(|text: &[u8]| {
         return;
     };
     let answer = decide(&request);
-    let event_type = request.get("event").and_then(|event| event.get("event_type"));
-    if answer.outcome() == "allow" && event_type.and_then(Json::as_str) == Some("TOOL_CALL_PROPOSED") {
+    let event_type = request
+        .get("event")
+        .and_then(|event| event.get("event_type"));
+    if answer.outcome() == "allow"
+        && event_type.and_then(Json::as_str) == Some("TOOL_CALL_PROPOSED")
+    {
         assert!(answer.constraints.is_some());
-        let tool = request.get("event").and_then(|event| event.get("payload")?.get("tool_name"));
+        let tool = request
+            .get("event")
+            .and_then(|event| event.get("payload")?.get("tool_name"));
         assert!(tool.and_then(Json::as_str).is_some());
     }
 });

@@ -21,7 +21,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(Rendering::of(&canonical, View::Full).unwrap().text(), text);
     }
     let says = AgentSays::of(text, View::Full);
-    let inside = says.text().lines().filter(|line| line.starts_with(AgentSays::EDGE)).count();
+    let inside = says
+        .text()
+        .lines()
+        .filter(|line| line.starts_with(AgentSays::EDGE))
+        .count();
     assert_eq!(inside + 2 + says.warnings().len(), says.sheet().len());
     assert!(is_safe(says.text()));
     let label = quote(text);

@@ -26,7 +26,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = Json::admit(bytes, &strict) else {
         return;
     };
-    let Kind::Request { id, method, params, .. } = frame.kind() else {
+    let Kind::Request {
+        id, method, params, ..
+    } = frame.kind()
+    else {
         return;
     };
     let given = message.get("params").and_then(|params| params.get("name"));
@@ -40,11 +43,20 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(again) = again else {
         return assert!(bytes.len() + 32 > limits.max_bytes);
     };
-    let Kind::Request { id: same_id, method: same_method, params: places, .. } = again.kind() else {
+    let Kind::Request {
+        id: same_id,
+        method: same_method,
+        params: places,
+        ..
+    } = again.kind()
+    else {
         panic!("a request became something else");
     };
     assert_eq!((same_id, same_method), (id, method));
-    assert_eq!(places.arguments.map(|place| again.part(place)), Some(&br#"{"k":"v"}"#[..]));
+    assert_eq!(
+        places.arguments.map(|place| again.part(place)),
+        Some(&br#"{"k":"v"}"#[..])
+    );
     assert_eq!(again.text(places.name).as_deref(), given);
 });
 

@@ -10,7 +10,9 @@ fuzz_target!(|text: &[u8]| {
     let is_canonical = jcs::check(text, &limits).is_ok();
     match &admitted {
         Ok(json) => {
-            let form = json.to_jcs().expect("an admitted event value has a canonical form");
+            let form = json
+                .to_jcs()
+                .expect("an admitted event value has a canonical form");
             assert_eq!(is_canonical, form == text);
             assert_eq!(Json::admit(&form, &limits).unwrap().to_jcs().unwrap(), form);
         }
@@ -19,6 +21,11 @@ fuzz_target!(|text: &[u8]| {
     if let Ok(json) = Json::admit(text, &Limits::plan()) {
         let form = json.to_sorted_ascii();
         assert!(form.is_ascii());
-        assert_eq!(Json::admit(&form, &Limits::plan()).unwrap().to_sorted_ascii(), form);
+        assert_eq!(
+            Json::admit(&form, &Limits::plan())
+                .unwrap()
+                .to_sorted_ascii(),
+            form
+        );
     }
 });

@@ -7,7 +7,11 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     if let Ok(line) = Line::read(text) {
-        let limits = Limits { max_bytes: usize::MAX, max_depth: 130, numbers: Numbers::Double };
+        let limits = Limits {
+            max_bytes: usize::MAX,
+            max_depth: 130,
+            numbers: Numbers::Double,
+        };
         jcs::check(text, &limits).expect("an event is canonical");
         let _ = line.computed_hash();
         if let Some(seal) = line.seal {

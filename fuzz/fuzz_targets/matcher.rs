@@ -7,17 +7,27 @@ use countersign_policy::matcher::{ArgPatterns, Command, Host, HostPattern, HostR
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let rules: HostRules =
-        ["x.com", "*.y.com"].iter().map(|pattern| HostPattern::parse(pattern).unwrap()).collect();
+    let rules: HostRules = ["x.com", "*.y.com"]
+        .iter()
+        .map(|pattern| HostPattern::parse(pattern).unwrap())
+        .collect();
     if let Ok(host) = Host::from_argument(text) {
         let name = host.to_string();
-        assert_eq!(rules.covers(&host), name == "x.com" || name.ends_with(".y.com"));
+        assert_eq!(
+            rules.covers(&host),
+            name == "x.com" || name.ends_with(".y.com")
+        );
     }
     let root = NormalPath::from_argument("/data").unwrap();
     if let Ok(path) = NormalPath::from_argument(text) {
         let inside = path.as_str() == "/data" || path.as_str().starts_with("/data/");
         assert_eq!(path.within([&root]), inside);
-        assert!(!path.as_str().split('/').any(|part| part == ".." || part == "."));
+        assert!(
+            !path
+                .as_str()
+                .split('/')
+                .any(|part| part == ".." || part == ".")
+        );
     }
     let command = Command::from_line(text);
     let allowed = command.allowed(&BTreeSet::from(["git".to_owned()]), &ArgPatterns::default());

@@ -10,7 +10,10 @@ fuzz_target!(|text: &[u8]| {
     let mut keys = Keys::default();
     let key = "a7045fabcf32973dab3c5796bde8b13833384e63a7d24e384a7315d80f0d89fa";
     keys.add("conformance-seed-key-01", key).unwrap();
-    let records: Vec<Record> = text.split(|byte| *byte == b'\n').map(Record::read).collect();
+    let records: Vec<Record> = text
+        .split(|byte| *byte == b'\n')
+        .map(Record::read)
+        .collect();
     let checked = check(&records, &keys);
     assert_eq!(checked, check(&records, &keys));
     assert!(checked.to_json().to_jcs().is_ok());

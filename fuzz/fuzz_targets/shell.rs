@@ -12,7 +12,9 @@ fuzz_target!(|line: &str| {
         return;
     }
     // The other reader of shell lines sees no program that could do harm.
-    let harmful = ["rm", "sudo", "tee", "awk", "python", "curl", "eval", "printenv"];
+    let harmful = [
+        "rm", "sudo", "tee", "awk", "python", "curl", "eval", "printenv",
+    ];
     let command = Command::from_line(line);
     assert!(command.binaries().all(|binary| !harmful.contains(&binary)));
     // Short ones: there is a limit to the number of commands.

@@ -30,16 +30,27 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(proof.checkpoint_for(hash::leaf(b"a leaf of ours")).is_err());
     }
     if let Some(entries) = tile::entries_from_bytes(bytes) {
-        assert_eq!(tile::entries_to_bytes(entries.into_iter()).as_deref(), Some(bytes));
+        assert_eq!(
+            tile::entries_to_bytes(entries.into_iter()).as_deref(),
+            Some(bytes)
+        );
     }
     proofs(bytes);
 });
 
 fn proofs(bytes: &[u8]) {
-    let Some((numbers, rest)) = bytes.split_first_chunk::<16>() else { return };
+    let Some((numbers, rest)) = bytes.split_first_chunk::<16>() else {
+        return;
+    };
     let [first, second] = [&numbers[..8], &numbers[8..]]
         .map(|bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")));
-    let path: Vec<Hash> = rest.as_chunks().0.iter().copied().map(Hash::from_bytes).collect();
+    let path: Vec<Hash> = rest
+        .as_chunks()
+        .0
+        .iter()
+        .copied()
+        .map(Hash::from_bytes)
+        .collect();
     let (leaf, root) = (hash::leaf(b"a leaf"), hash::leaf(b"a root"));
     assert_ne!(inclusion::root(first, leaf, second, &path), Some(root));
     assert!(!consistency::check((first, leaf), (second, root), &path) || first == 0);

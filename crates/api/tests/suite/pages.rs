@@ -405,7 +405,12 @@ fn the_policy_page_runs_the_tests_of_what_was_activated() {
     let told = String::from_utf8_lossy(&activated.body).into_owned();
     assert_eq!(activated.status, 201, "{told}");
     let page = page();
-    for part in ["1 passed, 0 failed", "test_burn", "p.rego", "by the API, version 1"] {
+    for part in [
+        "1 passed, 0 failed",
+        "test_burn",
+        "p.rego",
+        "by the API, version 1",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
