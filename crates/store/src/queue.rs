@@ -71,14 +71,18 @@ impl Queue {
         Ok(())
     }
 
-    /// Writes what is there on this thread, unless somebody is at it: then the writer's thread does.
+    /// Writes what is there on this thread, unless somebody is at it, here or in another process: then the
+    /// writer's thread does, and waits.
     pub(crate) fn write_here(&self) {
         if let Ok(mut writer) = self.writer.try_lock()
             && let Some(writer) = writer.as_mut()
             && let Some(batch) = self.take(Waiting::events)
         {
             let _closes = ClosesOnPanic(self);
-            writer.commit(batch);
+            if let Some(batch) = writer.commit_at_once(batch) {
+                let first = Command::Append(batch, Haste::Now);
+                self.waiting().commands.push_front(first);
+            }
         }
         let mut waiting = self.waiting();
         if !waiting.commands.is_empty() {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::{Durability, Error, Folder};
 
 /// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// "CSGN" in the file header says whose file this is.
 const APPLICATION_ID: i32 = 0x4353_474e;
 /// Older versions can corrupt a write-ahead log that two connections check-point at once.

@@ -142,7 +142,35 @@ impl Writer {
 
     /// Writes events in one transaction, and tells those who wait for them.
     pub(crate) fn commit(&mut self, batch: Vec<Job>) {
-        match self.write(&batch) {
+        let written = self.write(&batch);
+        self.tell(batch, written);
+    }
+
+    /// The same without waiting for another process that is writing: then the events come back.
+    pub(crate) fn commit_at_once(&mut self, batch: Vec<Job>) -> Option<Vec<Job>> {
+        let hurried = self.db.busy_timeout(Duration::ZERO);
+        let written = hurried
+            .map_err(Error::from)
+            .and_then(|()| self.write(&batch));
+        let patient = self.db.busy_timeout(schema::BUSY_TIMEOUT);
+        match patient.map_err(Error::from).and(written) {
+            Err(Error::Busy) => {
+                self.heads.forget();
+                Some(batch)
+            }
+            written => {
+                self.tell(batch, written);
+                None
+            }
+        }
+    }
+
+    fn tell(
+        &mut self,
+        batch: Vec<Job>,
+        written: Result<(Vec<Result<Recorded, Error>>, Added), Error>,
+    ) {
+        match written {
             Ok((mut outcomes, added)) => {
                 self.copy_audit(&batch, added, &mut outcomes);
                 for (job, outcome) in batch.into_iter().zip(outcomes) {

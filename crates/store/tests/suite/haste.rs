@@ -118,6 +118,23 @@ fn who_writes_itself_has_the_answer_at_once_unless_somebody_is_at_it() {
 }
 
 #[test]
+fn who_writes_itself_does_not_wait_for_another_process_that_writes() {
+    let (_parent, folder) = new_folder();
+    let here = open(&folder);
+    let mine = scope("mine");
+    let _first = here.record(note(&mine, "first")).unwrap();
+    let (there, gate) = gated(&folder, 1, |_| {});
+    let theirs = append(Haste::Now, &scope("theirs"), "theirs", &there).unwrap();
+    gate.entered.recv().unwrap();
+    let mut second = append(Haste::Here, &mine, "second", &here).unwrap();
+    assert!(second.try_wait().is_none(), "the database is not free");
+    drop(gate);
+    assert_eq!(second.wait().unwrap().seq(), 1);
+    assert_eq!(theirs.wait().unwrap().seq(), 0);
+    assert_eq!(contents(&mine, here.reader()), ["first", "second"]);
+}
+
+#[test]
 fn where_the_writing_of_a_caller_breaks_off_nothing_more_is_acknowledged() {
     let (_parent, folder) = new_folder();
     let observer = Arc::new(|step| assert_ne!(step, Step::Written, "dies on purpose"));
