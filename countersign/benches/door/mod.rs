@@ -27,6 +27,9 @@ pub(crate) enum Way {
 pub(crate) struct Plan {
     requests: usize,
     connections: Vec<usize>,
+    methods: Vec<&'static str>,
+    /// Requests of one connection in a second; 0 is as many as there can be.
+    paces: Vec<usize>,
     folder: PathBuf,
 }
 
@@ -40,6 +43,8 @@ impl Plan {
         Self {
             requests: numbers("COUNTERSIGN_BENCH_REQUESTS", "1000")[0],
             connections: numbers("COUNTERSIGN_BENCH_CONNECTIONS", connections),
+            methods: methods(),
+            paces: numbers("COUNTERSIGN_BENCH_PACES", "50,0"),
             folder: folder.to_owned(),
         }
     }
@@ -47,9 +52,13 @@ impl Plan {
     /// Measures requests that are not recorded and calls that are.
     pub(crate) fn run<C: Client>(&self, connect: &dyn Fn(Way) -> C) {
         for connections in &self.connections {
-            for method in ["ping", "tools/call"] {
-                for pause in [PAUSE, Duration::ZERO] {
-                    let limit = match method {
+            for method in &self.methods {
+                for pace in &self.paces {
+                    let pause = match pace {
+                        0 => Duration::ZERO,
+                        _ => Duration::from_secs(1) / u32::try_from(*pace).unwrap(),
+                    };
+                    let limit = match *method {
                         "ping" => Duration::from_micros(150),
                         _ => self.fsync(pause) + Duration::from_micros(300),
                     };
@@ -60,9 +69,9 @@ impl Plan {
                     let [direct, relay, through] =
                         [Way::Direct, Way::Relay, Way::Door].map(measure);
                     let added = through.saturating_sub(direct);
-                    let pace = match pause.is_zero() {
-                        true => "full speed",
-                        false => "50/s each",
+                    let pace = match pace {
+                        0 => "full speed".to_owned(),
+                        _ => format!("{pace}/s each"),
                     };
                     println!(
                         "{method:<12}{connections:>6}  {pace:<12}{:>10}{:>10}{:>10}{:>10}{:>7.2}  {:>12}",
@@ -81,8 +90,9 @@ impl Plan {
     /// What the disk takes for one write, asked as often as a connection asks.
     fn fsync(&self, pause: Duration) -> Duration {
         let mut file = File::create(self.folder.join("fsync")).unwrap();
+        let mut pauses = Pauses::new(pause, 0);
         let write = |_| {
-            thread::sleep(pause);
+            pauses.wait();
             let start = Instant::now();
             file.write_all(&[0; 4096]).unwrap();
             file.sync_all().unwrap();
@@ -98,12 +108,11 @@ impl Plan {
         pause: Duration,
     ) -> Vec<Duration> {
         let requests = self.requests;
-        let ask = move |(number, mut client): (u32, C)| {
+        let ask = move |(number, mut client): (u64, C)| {
             client.ask("\"list\"", "tools/list");
-            // Not all at the same moment.
-            thread::sleep(pause * (number % 32) / 32);
+            let mut pauses = Pauses::new(pause, number);
             let times = (0..requests).map(|id| {
-                thread::sleep(pause);
+                pauses.wait();
                 let start = Instant::now();
                 client.ask(&id.to_string(), method);
                 start.elapsed()
@@ -116,6 +125,31 @@ impl Plan {
             .collect();
         let times = threads.into_iter().map(|thread| thread.join().unwrap());
         times.flatten().collect()
+    }
+}
+
+/// Pauses of random length. After pauses of one length those who were answered together would also ask
+/// together the next time, and wait for each other.
+struct Pauses {
+    mean: Duration,
+    state: u64,
+}
+
+impl Pauses {
+    fn new(mean: Duration, number: u64) -> Self {
+        let state = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self { mean, state }
+    }
+
+    fn wait(&mut self) {
+        if !self.mean.is_zero() {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            let part = (self.state >> 11) as f64 / (1_u64 << 53) as f64;
+            // As long as nobody knows when the next one comes.
+            thread::sleep(self.mean.mul_f64(-(1.0 - part).ln()));
+        }
     }
 }
 
@@ -142,13 +176,24 @@ fn micros(time: Duration) -> String {
     format!("{:.0} us", time.as_secs_f64() * 1e6)
 }
 
+/// Requests that are not recorded, and calls that are.
+fn methods() -> Vec<&'static str> {
+    let wanted = std::env::var("COUNTERSIGN_BENCH_METHODS").ok();
+    let is_wanted = |method: &&str| {
+        let wanted = wanted.as_deref();
+        wanted.is_none_or(|wanted| wanted.split(',').any(|one| one == *method))
+    };
+    ["ping", "tools/call"]
+        .into_iter()
+        .filter(is_wanted)
+        .collect()
+}
+
 fn numbers(variable: &str, default: &str) -> Vec<usize> {
     let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
     text.split(',').map(|part| part.parse().unwrap()).collect()
 }
 
-/// Between two requests of one connection, where the machine is not to be full.
-const PAUSE: Duration = Duration::from_millis(20);
 const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","version":"1","publisher":"bench",
   "permissions":{"tools":{"echo":{"side_effect":"mutate-local"}},
   "budgets":{"max_tool_calls":100000000,"max_steps":100000000,"max_wall_time_ms":100000000}},

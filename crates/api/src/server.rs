@@ -5,7 +5,7 @@ use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_web::{Limits, Peer, TlsAcceptor};
+use countersign_web::{Carriers, Limits, Peer, TlsAcceptor};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -108,7 +108,8 @@ impl Door {
                 async move { router.call(request).await }
             })
         };
-        countersign_web::serve(listener, self.limits, self.tls, service, stop).await;
+        let carriers = Carriers::of_this_runtime();
+        countersign_web::serve(listener, &carriers, self.limits, self.tls, service, stop).await;
         for task in tasks {
             task.abort();
         }

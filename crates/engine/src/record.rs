@@ -71,21 +71,22 @@ impl<'s> Batch<'s> {
 /// Waits until everything that was put on its way is durable.
 ///
 /// The first that fails says why; those after it only know that it is not there.
-pub(crate) fn durable(pending: Vec<Pending>) -> Result<Recorded, Fault> {
-    let mut last = None;
-    for pending in pending {
-        last = Some(pending.wait()?);
+pub(crate) fn durable(mut pending: Vec<Pending>) -> Result<Recorded, Fault> {
+    // The last one is told last: who waits for it is woken once.
+    let last = pending.pop().ok_or_else(nothing)?.wait();
+    for earlier in pending {
+        let _: Recorded = earlier.wait()?;
     }
-    last.ok_or_else(nothing)
+    Ok(last?)
 }
 
 /// The same for a caller that cannot wait.
-pub(crate) async fn durable_soon(pending: Vec<Pending>) -> Result<Recorded, Fault> {
-    let mut last = None;
-    for pending in pending {
-        last = Some(pending.await?);
+pub(crate) async fn durable_soon(mut pending: Vec<Pending>) -> Result<Recorded, Fault> {
+    let last = pending.pop().ok_or_else(nothing)?.await;
+    for earlier in pending {
+        let _: Recorded = earlier.await?;
     }
-    last.ok_or_else(nothing)
+    Ok(last?)
 }
 
 fn nothing() -> Fault {

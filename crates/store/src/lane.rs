@@ -22,9 +22,17 @@ pub(crate) struct Lane {
     row: AtomicI64,
     stale: AtomicBool,
     state: Mutex<State>,
-    /// How many groups of events are on their way.
-    flying: Mutex<usize>,
+    flying: Mutex<Flying>,
     landed: Condvar,
+}
+
+/// What is on its way.
+#[derive(Default)]
+struct Flying {
+    /// How many groups of events.
+    groups: usize,
+    /// How many wait until all have landed.
+    awaited_by: usize,
 }
 
 /// A group of events on its way to the database, until its fate is known.
@@ -47,7 +55,7 @@ impl Lane {
             row: AtomicI64::new(row.unwrap_or(0)),
             stale: AtomicBool::new(false),
             state: Mutex::new(state),
-            flying: Mutex::new(0),
+            flying: Mutex::default(),
             landed: Condvar::new(),
         })
     }
@@ -80,19 +88,20 @@ impl Lane {
 
     /// A group of events leaves for the database.
     pub(crate) fn depart(self: &Arc<Self>) -> Flight {
-        *self.flying() += 1;
+        self.flying().groups += 1;
         Flight(Arc::clone(self))
     }
 
     /// Blocks until the fate of everything that was on its way is known. Whoever has the lane's state
     /// locked waits for no longer than the writer needs.
     pub(crate) fn wait_until_landed(&self) {
-        let flying = self.flying();
-        let landed = self.landed.wait_while(flying, |flying| *flying > 0);
-        drop(landed.unwrap_or_else(PoisonError::into_inner));
+        let mut flying = self.flying();
+        flying.awaited_by += 1;
+        let landed = self.landed.wait_while(flying, |flying| flying.groups > 0);
+        landed.unwrap_or_else(PoisonError::into_inner).awaited_by -= 1;
     }
 
-    fn flying(&self) -> MutexGuard<'_, usize> {
+    fn flying(&self) -> MutexGuard<'_, Flying> {
         self.flying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,8 +130,8 @@ impl Lane {
 impl Drop for Flight {
     fn drop(&mut self) {
         let mut flying = self.0.flying();
-        *flying -= 1;
-        if *flying == 0 {
+        flying.groups -= 1;
+        if flying.groups == 0 && flying.awaited_by > 0 {
             self.0.landed.notify_all();
         }
     }

@@ -16,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
+use crate::Carriers;
+
 /// How many connections there may be, and how long they may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -42,6 +44,7 @@ pub struct Peer {
 /// makes what answers the requests of one connection.
 pub async fn serve<M, S, B>(
     listener: TcpListener,
+    carriers: &Carriers,
     limits: Limits,
     tls: Option<TlsAcceptor>,
     service: M,
@@ -72,10 +75,12 @@ pub async fn serve<M, S, B>(
             (Ok((stream, address)), Ok(place)) => {
                 let (tls, service) = (tls.clone(), Arc::clone(&service));
                 let closed = closed.clone();
-                tokio::spawn(async move {
+                let carry = move |stream| async move {
                     let _place: OwnedSemaphorePermit = place;
                     connection(stream, address, tls, &*service, limits, closed).await;
-                });
+                };
+                // A stream that no thread can take is closed.
+                let _ = carriers.carry(stream, carry);
             }
             // Out of files, or a client that left at once: others may still come.
             (Err(_), _) => tokio::time::sleep(PAUSE).await,

@@ -1,6 +1,7 @@
 //! One request of a client: what it says goes to the session, and what the session sends goes to the
 //! server, whose response belongs to the client.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use countersign_canon::{Json, Limits};
@@ -23,7 +24,8 @@ use super::request::is_utf8;
 use super::upstream::Upstream;
 use super::{headers, mirror};
 
-/// Everything that one request needs.
+/// Everything that one request needs. It goes from one step to the next in a box, and so does what is
+/// rare: a future is as large as the largest that it waits for, and is moved as a whole.
 pub(super) struct Exchange {
     pub(super) lobby: Arc<Lobby>,
     pub(super) link: Arc<Link>,
@@ -64,7 +66,7 @@ pub(super) enum Attended<T> {
 
 impl Exchange {
     /// Carries a frame of the client.
-    pub(super) async fn carry(mut self, frame: Frame, waiting: Waiting) {
+    pub(super) async fn carry(mut self: Box<Self>, frame: Frame, waiting: Waiting) {
         let effects = self.tell(frame);
         self.go_on(effects, waiting).await;
     }
@@ -77,7 +79,7 @@ impl Exchange {
     }
 
     /// Goes on with what the session made of it.
-    pub(super) async fn go_on(mut self, effects: Vec<Effect>, waiting: Waiting) {
+    pub(super) async fn go_on(mut self: Box<Self>, effects: Vec<Effect>, waiting: Waiting) {
         let mut ear = Ear::new(waiting);
         let mut came = self.link.drive(effects, self.id.as_ref()).await;
         loop {
@@ -113,7 +115,7 @@ impl Exchange {
             came = match self.turn(ear.closed(), std::future::pending::<()>()).await {
                 Turn::Server(()) => Came::default(),
                 Turn::Came(came) => came,
-                Turn::Gone => return self.abandon().await,
+                Turn::Gone => return Box::pin(self.abandon()).await,
             };
         }
     }
@@ -127,7 +129,7 @@ impl Exchange {
     }
 
     /// Sends something to the server and gives the client its response.
-    pub(super) async fn forward(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
+    pub(super) async fn forward(mut self: Box<Self>, bytes: Vec<u8>, mut waiting: Waiting) {
         if matches!(
             self.method,
             Some(Method::TasksGet | Method::TasksUpdate | Method::TasksCancel)
@@ -136,29 +138,32 @@ impl Exchange {
         }
         if let Err(mismatch) = self.mirror(&bytes) {
             let refused = header_mismatch(&mismatch);
-            let answer = self.lose("header_mismatch", refused.clone()).await;
+            let answer = Box::pin(self.lose("header_mismatch", refused.clone())).await;
             let answer = answer.unwrap_or_else(|| refused.to_error(None));
             return answered(waiting, reply::message(StatusCode::BAD_REQUEST, answer));
         }
-        let upstream = match &self.lobby.upstream {
-            Upstream::Http(remote) => remote.clone(),
-            Upstream::Command(_) => return self.forward_line(bytes, waiting).await,
+        let lobby = Arc::clone(&self.lobby);
+        let Upstream::Http(remote) = &lobby.upstream else {
+            return Box::pin(self.forward_line(bytes, waiting)).await;
         };
         let (verb, headers) = (self.verb.clone(), self.headers.clone());
-        let sending = upstream.send(verb, headers, bytes);
+        let sending = remote.send(verb, headers, bytes);
         let limit = self.lobby.limits.response_time;
-        let sending = tokio::time::timeout(limit, sending);
-        let response = match self.attend(&mut waiting, sending).await {
+        let attended = {
+            let sending = pin!(tokio::time::timeout(limit, sending));
+            self.attend(&mut waiting, sending).await
+        };
+        let response = match attended {
             Attended::Server(response) => response,
             Attended::Answer(answer) => {
                 return answered(waiting, reply::message(StatusCode::OK, answer));
             }
-            Attended::Gone => return self.abandon().await,
+            Attended::Gone => return Box::pin(self.abandon()).await,
         };
         match response {
             Ok(Ok(response)) => self.respond(response, waiting).await,
-            Ok(Err(_)) => self.fail(SERVER_GONE, waiting).await,
-            Err(_) => self.fail(TIMEOUT, waiting).await,
+            Ok(Err(_)) => Box::pin(self.fail(SERVER_GONE, waiting)).await,
+            Err(_) => Box::pin(self.fail(TIMEOUT, waiting)).await,
         }
     }
 
@@ -166,9 +171,8 @@ impl Exchange {
     pub(super) async fn attend<T>(
         &mut self,
         waiting: &mut Waiting,
-        server: impl Future<Output = T>,
+        mut server: Pin<&mut impl Future<Output = T>>,
     ) -> Attended<T> {
-        tokio::pin!(server);
         let mut gone = false;
         loop {
             let closed = async {
@@ -177,7 +181,7 @@ impl Exchange {
                     false => waiting.closed().await,
                 }
             };
-            match self.turn(closed, &mut server).await {
+            match self.turn(closed, server.as_mut()).await {
                 Turn::Server(came) => return Attended::Server(came),
                 Turn::Came(came) => {
                     if let (_, Some(answer)) = self.sort(came) {
@@ -198,9 +202,9 @@ impl Exchange {
         }
     }
 
-    async fn respond(mut self, response: Response<Incoming>, waiting: Waiting) {
+    async fn respond(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
         if let Err(refused) = self.meet(&response).await {
-            return self.fail(refused, waiting).await;
+            return Box::pin(self.fail(refused, waiting)).await;
         }
         let whole = response.headers().get(CONTENT_TYPE);
         let whole = whole
@@ -209,15 +213,15 @@ impl Exchange {
         let content = whole.split(';').next().unwrap_or_default().trim();
         if response.status().is_success() && !is_utf8(whole, content) {
             // SECURITY: a client may read another alphabet, in which the same bytes say something else.
-            return self.fail(UNREADABLE, waiting).await;
+            return Box::pin(self.fail(UNREADABLE, waiting)).await;
         }
         let coding = response.headers().get(CONTENT_ENCODING);
         if coding.is_some_and(|coding| coding != "identity") {
             // FAIL-CLOSED: what cannot be read is not passed on.
-            return self.fail(UNREADABLE, waiting).await;
+            return Box::pin(self.fail(UNREADABLE, waiting)).await;
         }
         match content.eq_ignore_ascii_case("text/event-stream") && response.status().is_success() {
-            true => self.pump(response, waiting).await,
+            true => Box::pin(self.pump(response, waiting)).await,
             false => self.pass(response, waiting).await,
         }
     }
@@ -323,7 +327,7 @@ impl Exchange {
     }
 
     /// The client is gone.
-    pub(super) async fn abandon(self) {
+    pub(super) async fn abandon(self: Box<Self>) {
         if let Some(id) = &self.id {
             let was_sent = self.link.session().waits(id);
             if was_sent && self.link.route.has_program() {
@@ -350,7 +354,7 @@ impl Exchange {
     }
 
     /// The server failed before anything was sent to the client.
-    pub(super) async fn fail(self, loss: Loss, waiting: Waiting) {
+    pub(super) async fn fail(self: Box<Self>, loss: Loss, waiting: Waiting) {
         let answer = self.lose(loss.code, loss.refused()).await;
         let response = match answer {
             // The error is the answer to the request: the exchange itself went well.

@@ -1,5 +1,7 @@
 //! Responses that are one body.
 
+use std::pin::pin;
+
 use countersign_web::{Held, ReadError};
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
@@ -15,7 +17,11 @@ use super::{batch, headers};
 
 impl Exchange {
     /// Passes a body on, once the session has seen it.
-    pub(super) async fn pass(mut self, response: Response<Incoming>, mut waiting: Waiting) {
+    pub(super) async fn pass(
+        mut self: Box<Self>,
+        response: Response<Incoming>,
+        mut waiting: Waiting,
+    ) {
         let (head, body) = response.into_parts();
         let limits = &self.lobby.limits;
         let most = match head.status.is_success() {
@@ -23,12 +29,16 @@ impl Exchange {
             false => limits.max_frame_bytes.min(MAX_ERROR),
         };
         let (room, time) = (self.lobby.room.clone(), limits.response_time);
-        let read = match self.attend(&mut waiting, room.read(body, most, time)).await {
+        let attended = {
+            let reading = pin!(room.read(body, most, time));
+            self.attend(&mut waiting, reading).await
+        };
+        let read = match attended {
             Attended::Server(read) => read,
             Attended::Answer(answer) => {
                 return answered(waiting, reply::message(StatusCode::OK, answer));
             }
-            Attended::Gone => return self.abandon().await,
+            Attended::Gone => return Box::pin(self.abandon()).await,
         };
         let mut headers = headers::to_client(&head.headers);
         metadata::challenge(&mut headers, self.address.as_deref());
@@ -36,17 +46,19 @@ impl Exchange {
             Ok(held) if self.is_message(head.status, &held) => {
                 self.pass_message(head.status, headers, held, waiting).await;
             }
-            Ok(held) => self.pass_other(head.status, headers, held, waiting).await,
+            Ok(held) => Box::pin(self.pass_other(head.status, headers, held, waiting)).await,
             Err(ReadError::TooLarge { beginning, .. }) => {
                 let effects = self.link.session().too_long_from_server(&beginning);
                 let came = self.link.drive(effects, self.id.as_ref()).await;
                 match self.sort(came).1 {
                     Some(answer) => answered(waiting, reply::message(StatusCode::OK, answer)),
-                    None => self.fail(UNREADABLE, waiting).await,
+                    None => Box::pin(self.fail(UNREADABLE, waiting)).await,
                 }
             }
-            Err(ReadError::TooSlow) => self.fail(TIMEOUT, waiting).await,
-            Err(ReadError::Broken | ReadError::NoRoom) => self.fail(BROKEN_OFF, waiting).await,
+            Err(ReadError::TooSlow) => Box::pin(self.fail(TIMEOUT, waiting)).await,
+            Err(ReadError::Broken | ReadError::NoRoom) => {
+                Box::pin(self.fail(BROKEN_OFF, waiting)).await
+            }
         }
     }
 
@@ -66,7 +78,7 @@ impl Exchange {
     }
 
     async fn pass_message(
-        self,
+        self: Box<Self>,
         status: StatusCode,
         headers: HeaderMap,
         held: Held,
@@ -83,11 +95,11 @@ impl Exchange {
         let waits = |id| self.link.session().waits(id);
         if self.id.as_ref().is_some_and(waits) {
             // It was an answer to something else, or none at all.
-            return self.fail(UNREADABLE, waiting).await;
+            return Box::pin(self.fail(UNREADABLE, waiting)).await;
         }
         match answer {
             Some(answer) => answered(waiting, reply::passed(status, headers, answer.into())),
-            None if self.id.is_some() => self.fail(UNREADABLE, waiting).await,
+            None if self.id.is_some() => Box::pin(self.fail(UNREADABLE, waiting)).await,
             None => answered(waiting, reply::bare(StatusCode::ACCEPTED)),
         }
     }
@@ -95,7 +107,7 @@ impl Exchange {
     /// What a server says outside the protocol goes to the client as it is: clients tell by it which
     /// revision a server speaks.
     async fn pass_other(
-        self,
+        self: Box<Self>,
         status: StatusCode,
         headers: HeaderMap,
         held: Held,
@@ -109,11 +121,11 @@ impl Exchange {
             .cloned();
         if let Some(id) = id {
             if status.is_success() {
-                return self.fail(UNREADABLE, waiting).await;
+                return Box::pin(self.fail(UNREADABLE, waiting)).await;
             }
             if self.link.session().carries_task(&id) {
                 // Whoever asks about a task hears how the task stands, not what the server says.
-                return self.fail(UNREADABLE, waiting).await;
+                return Box::pin(self.fail(UNREADABLE, waiting)).await;
             }
             let code = format!("http_{}", status.as_u16());
             let instead = Instead::Served(body);

@@ -15,7 +15,7 @@ use super::{exchange, headers};
 
 /// A stream on its way through.
 struct Pump {
-    exchange: Exchange,
+    exchange: Box<Exchange>,
     to_client: mpsc::Sender<Bytes>,
     /// Nobody reads any more.
     gone: bool,
@@ -25,7 +25,7 @@ struct Pump {
 
 impl Exchange {
     /// Passes events on, each when it comes.
-    pub(super) async fn pump(self, response: Response<Incoming>, waiting: Waiting) {
+    pub(super) async fn pump(self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
         let (head, body) = response.into_parts();
         let (to_client, pieces) = mpsc::channel(PIECES);
         let headers = headers::to_client(&head.headers);

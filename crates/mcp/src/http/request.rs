@@ -1,4 +1,6 @@
 //! A client's request, from its head to the exchange that carries it.
+//!
+//! What is rare is boxed, so that what every request takes along stays small.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -77,13 +79,13 @@ impl Connection {
             // Where the token is ours, the server's are none of the client's business.
             return match access.has_token() || *request.method() != Verb::GET {
                 true => reply::bare(StatusCode::NOT_FOUND),
-                false => metadata::answer(&lobby, or_mcp(path), request.headers()).await,
+                false => Box::pin(metadata::answer(&lobby, or_mcp(path), request.headers())).await,
             };
         }
         let (sender, response) = oneshot::channel();
         let answered = match *request.method() {
             Verb::POST => self.post(lobby, request, sender).await,
-            Verb::GET | Verb::DELETE => self.other(lobby, request, sender).await,
+            Verb::GET | Verb::DELETE => Box::pin(self.other(lobby, request, sender)).await,
             _ => Err(reply::bare(StatusCode::METHOD_NOT_ALLOWED)),
         };
         match answered {
@@ -113,20 +115,19 @@ impl Connection {
             .await;
         let held = match read {
             Ok(held) => held,
-            Err(error) => return Err(self.unread(&lobby, &head.headers, error).await),
+            Err(error) => return Err(Box::pin(self.unread(&lobby, &head.headers, error)).await),
         };
         let frame_limits = FrameLimits {
             max_bytes: limits.max_frame_bytes,
             ..FrameLimits::default()
         };
         if frame::is_batch(&held.bytes) {
-            return self
-                .post_batch(lobby, &head, &held.bytes, &frame_limits, sender)
-                .await;
+            let batch = self.post_batch(lobby, &head, &held.bytes, &frame_limits, sender);
+            return Box::pin(batch).await;
         }
         let message = match Frame::read(held.bytes, &frame_limits) {
             Ok(frame) => Message::new(frame),
-            Err(fault) => return Err(self.faulty(&lobby, &head.headers, &fault).await),
+            Err(fault) => return Err(Box::pin(self.faulty(&lobby, &head.headers, &fault)).await),
         };
         let found = self.link(&lobby, &head.headers, &message).await;
         let link = found.map_err(|why| no_session(why, message.id.as_ref()))?;
@@ -161,7 +162,7 @@ impl Connection {
                 .await
                 .map_err(|why| no_session(why, None))?,
         };
-        let exchange = Exchange {
+        let exchange = Box::new(Exchange {
             original: None,
             headers: headers::to_server(&head.headers),
             verb: head.method,
@@ -172,7 +173,7 @@ impl Connection {
             form: Form::Alone,
             lobby,
             link,
-        };
+        });
         tokio::spawn(exchange.forward(Vec::new(), sender));
         Ok(())
     }
@@ -190,7 +191,7 @@ impl Connection {
             return Ok(link);
         }
         if message.method == Some(Method::Initialize) {
-            let link = lobby.open(self.about(headers, Some(message))).await?;
+            let link = Box::pin(lobby.open(self.about(headers, Some(message)))).await?;
             self.keep(lobby, &link);
             return Ok(link);
         }
@@ -227,7 +228,7 @@ impl Connection {
                 }
             }
         }
-        let link = lobby.open(self.about(headers, message)).await?;
+        let link = Box::pin(lobby.open(self.about(headers, message))).await?;
         let called = self.keep(lobby, &link);
         if let (Some(mut all), Some(id)) = (called, call)
             && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))
@@ -389,8 +390,8 @@ pub(super) fn exchange(
     head: &Parts,
     message: Message,
     form: Form,
-) -> (Exchange, Frame) {
-    let exchange = Exchange {
+) -> (Box<Exchange>, Frame) {
+    let exchange = Box::new(Exchange {
         original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
         headers: headers::to_server(&head.headers),
         verb: Verb::POST,
@@ -401,7 +402,7 @@ pub(super) fn exchange(
         lobby: Arc::clone(lobby),
         link: Arc::clone(link),
         form,
-    };
+    });
     (exchange, message.frame)
 }
 

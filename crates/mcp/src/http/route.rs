@@ -1,6 +1,7 @@
 //! Lines of a program, and the streams that they belong to.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -184,7 +185,7 @@ impl Link {
 
 impl Exchange {
     /// Carries a message of the client, or what else it asks for, to a program.
-    pub(super) async fn forward_line(mut self, bytes: Vec<u8>, mut waiting: Waiting) {
+    pub(super) async fn forward_line(mut self: Box<Self>, bytes: Vec<u8>, mut waiting: Waiting) {
         match self.verb {
             Verb::GET => return answered(waiting, self.keep_open()),
             Verb::DELETE => {
@@ -202,7 +203,7 @@ impl Exchange {
         if self.id.is_none() {
             return answered(waiting, reply::bare(StatusCode::ACCEPTED));
         }
-        let late = tokio::time::sleep(self.lobby.limits.response_time);
+        let late = pin!(tokio::time::sleep(self.lobby.limits.response_time));
         let first = match self.attend(&mut waiting, late).await {
             Attended::Answer(first) => first,
             Attended::Server(()) => return self.fail(TIMEOUT, waiting).await,
@@ -223,7 +224,7 @@ impl Exchange {
     }
 
     /// Something comes before the answer: the response is a stream.
-    async fn stream(mut self, first: Vec<u8>, waiting: Waiting) {
+    async fn stream(mut self: Box<Self>, first: Vec<u8>, waiting: Waiting) {
         let (to_client, pieces) = mpsc::channel(PIECES);
         answered(waiting, stream_of(pieces));
         let mut next = first;
@@ -255,7 +256,7 @@ impl Exchange {
     }
 
     /// The client is gone; the log still wants to know how a call ends.
-    async fn hear_out(mut self) {
+    async fn hear_out(mut self: Box<Self>) {
         let limit = self.lobby.limits.response_time;
         while self.goes_on_alone()
             && self

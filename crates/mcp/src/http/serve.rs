@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_web::{Access, Peer, Room};
+use countersign_web::{Access, Carriers, Peer, Room};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -119,10 +119,10 @@ impl Door {
     /// told where the door is.
     pub fn run(self, address: SocketAddr, ready: impl FnOnce(SocketAddr)) -> io::Result<()> {
         let mut signals = Signals::new([SIGTERM, SIGINT])?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(self.limits.threads.saturating_add(SPARE_THREADS))
+            .max_blocking_threads(self.waiting_threads())
             .build()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
         ready(listener.local_addr()?);
@@ -133,16 +133,21 @@ impl Door {
             // The door may have closed by itself.
             let _ = stop.send(signal);
         });
-        runtime.block_on(self.open(listener, async move { drop(stopping.await) }));
+        let opened = runtime.block_on(self.open(listener, async move { drop(stopping.await) }));
         closing.close();
         drop(watcher.join());
         // The ends of sessions are written by threads that the runtime waits for.
         runtime.shutdown_timeout(GRACE);
-        Ok(())
+        opened
     }
 
     /// Lets clients in until `stop` says so, then waits a moment for those who are inside.
-    pub async fn open(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+    pub async fn open(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let carriers = Carriers::start(self.waiting_threads(), GRACE)?;
         let limits = countersign_web::Limits {
             max_connections: self.limits.max_connections,
             head_time: self.limits.head_time,
@@ -165,9 +170,16 @@ impl Door {
                 }
             })
         };
-        countersign_web::serve(listener, limits, None, service, stop).await;
+        countersign_web::serve(listener, &carriers, limits, None, service, stop).await;
         sweeper.abort();
         let _ = tokio::time::timeout(GRACE, door.ended()).await;
+        carriers.end().await;
+        Ok(())
+    }
+
+    /// How many threads may wait for the disk, beside each that carries messages.
+    fn waiting_threads(&self) -> usize {
+        self.limits.threads.saturating_add(SPARE_THREADS)
     }
 
     /// All sessions have ended, and the log says so.

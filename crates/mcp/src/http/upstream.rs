@@ -1,7 +1,8 @@
 //! The server behind the door.
 
+use std::collections::HashMap;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,8 +11,10 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::runtime::{self, Handle};
 
 /// The server behind a door.
 #[derive(Clone)]
@@ -45,9 +48,18 @@ pub struct Remote {
 /// A server in the clear needs no certificates, which not every machine has.
 #[derive(Clone)]
 enum Connections {
-    Clear(Client<HttpConnector, Full<Bytes>>),
-    Secure(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    Clear(Pools<HttpConnector>),
+    Secure(Pools<HttpsConnector<HttpConnector>>),
 }
+
+/// The connections of each thread that carries messages: what one of them opened wakes no other.
+#[derive(Clone)]
+struct Pools<C> {
+    connector: C,
+    all: Arc<Mutex<HashMap<runtime::Id, Pool<C>>>>,
+}
+
+type Pool<C> = Client<C, Full<Bytes>>;
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
@@ -81,8 +93,6 @@ impl Remote {
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT));
         connector.set_keepalive(Some(KEEPALIVE));
-        let mut pool = Client::builder(TokioExecutor::new());
-        pool.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
         let client = match uri.scheme_str() {
             Some("https") => {
                 let connector = HttpsConnectorBuilder::new()
@@ -90,9 +100,9 @@ impl Remote {
                     .https_only()
                     .enable_http1()
                     .wrap_connector(connector);
-                Connections::Secure(pool.build(connector))
+                Connections::Secure(Pools::new(connector))
             }
-            _ => Connections::Clear(pool.build(connector)),
+            _ => Connections::Clear(Pools::new(connector)),
         };
         Ok(Self {
             address: uri,
@@ -146,9 +156,31 @@ impl Remote {
             request.headers_mut().insert(CONTENT_TYPE, json);
         }
         match self.client.as_ref() {
-            Connections::Clear(client) => client.request(request).await,
-            Connections::Secure(client) => client.request(request).await,
+            Connections::Clear(pools) => pools.own().request(request).await,
+            Connections::Secure(pools) => pools.own().request(request).await,
         }
+    }
+}
+
+impl<C: Connect + Clone> Pools<C> {
+    fn new(connector: C) -> Self {
+        Self {
+            connector,
+            all: Arc::default(),
+        }
+    }
+
+    /// The connections of this thread.
+    fn own(&self) -> Pool<C> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = all.entry(Handle::current().id());
+        let open = || {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .build(self.connector.clone())
+        };
+        own.or_insert_with(open).clone()
     }
 }
 

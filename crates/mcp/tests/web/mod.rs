@@ -62,7 +62,7 @@ pub struct Web {
     /// How many sessions were opened.
     pub opened: Arc<Mutex<usize>>,
     stop: Option<oneshot::Sender<()>>,
-    stopped: Option<tokio::task::JoinHandle<()>>,
+    stopped: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
 }
 
 impl Seen {
@@ -335,7 +335,7 @@ impl Web {
     /// The same where at most so many calls were taken back when they had begun, and were not sent.
     pub async fn close_but(mut self, unsent: usize) {
         let _ = self.stop.take().unwrap().send(());
-        self.stopped.take().unwrap().await.unwrap();
+        self.stopped.take().unwrap().await.unwrap().unwrap();
         self.until("every session has ended", |web| {
             *web.opened.lock().unwrap() == web.count(EventType::Termination)
         })
