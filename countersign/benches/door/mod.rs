@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,7 @@ impl Plan {
                     };
                     let limit = match *method {
                         "ping" => Duration::from_micros(150),
-                        _ => self.fsync(pause) + Duration::from_micros(300),
+                        _ => self.group_commit(*connections, pause) + Duration::from_micros(300),
                     };
                     let measure = |way| {
                         let clients = (0..*connections).map(|_| connect(way)).collect();
@@ -87,18 +88,11 @@ impl Plan {
         }
     }
 
-    /// What the disk takes for one write, asked as often as a connection asks.
-    fn fsync(&self, pause: Duration) -> Duration {
-        let mut file = File::create(self.folder.join("fsync")).unwrap();
-        let mut pauses = Pauses::new(pause, 0);
-        let write = |_| {
-            pauses.wait();
-            let start = Instant::now();
-            file.write_all(&[0; 4096]).unwrap();
-            file.sync_all().unwrap();
-            start.elapsed()
-        };
-        middle((0..self.requests).map(write).collect())
+    /// How long as many callers wait for the disk who ask as often and share its fsyncs.
+    fn group_commit(&self, connections: usize, pause: Duration) -> Duration {
+        let file = Arc::new(SharedFile::new(&self.folder.join("fsync")));
+        let callers = (0..connections).map(|_| Arc::clone(&file)).collect();
+        middle(self.measure(callers, "commit", pause))
     }
 
     fn measure<C: Client>(
@@ -125,6 +119,54 @@ impl Plan {
             .collect();
         let times = threads.into_iter().map(|thread| thread.join().unwrap());
         times.flatten().collect()
+    }
+}
+
+/// A file that several write to: who finds nobody writing writes for all who wait, and they share one
+/// fsync. Somebody who is alone waits for nothing else.
+struct SharedFile {
+    file: File,
+    writes: Mutex<Writes>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct Writes {
+    asked: usize,
+    durable: usize,
+    is_writing: bool,
+}
+
+impl SharedFile {
+    fn new(path: &Path) -> Self {
+        Self {
+            file: File::create(path).unwrap(),
+            writes: Mutex::default(),
+            done: Condvar::new(),
+        }
+    }
+}
+
+impl Client for Arc<SharedFile> {
+    fn ask(&mut self, _: &str, _: &str) {
+        let mut writes = self.writes.lock().unwrap();
+        writes.asked += 1;
+        let mine = writes.asked;
+        writes = self
+            .done
+            .wait_while(writes, |writes| writes.is_writing && writes.durable < mine)
+            .unwrap();
+        if writes.durable >= mine {
+            return;
+        }
+        writes.is_writing = true;
+        let (all, count) = (writes.asked, writes.asked - writes.durable);
+        drop(writes);
+        (&self.file).write_all(&vec![0; 4096 * count]).unwrap();
+        self.file.sync_all().unwrap();
+        let mut writes = self.writes.lock().unwrap();
+        (writes.durable, writes.is_writing) = (all, false);
+        self.done.notify_all();
     }
 }
 

@@ -99,3 +99,64 @@ impl Carrier {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_are_spread_and_stay_where_they_are() {
+        let carriers = Carriers::start(4, Duration::from_secs(5)).unwrap();
+        let count = carriers.0.len();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, heard) = channel();
+        let mut clients = Vec::new();
+        for _ in 0..2 * count {
+            clients.push(TcpStream::connect(address).await.unwrap());
+            let (stream, tell) = (listener.accept().await.unwrap().0, tell.clone());
+            let carry = move |stream: TcpStream| async move {
+                let here = thread::current().id();
+                let task = tokio::spawn(async { thread::current().id() });
+                assert_eq!(task.await.unwrap(), here);
+                tell.send(here).unwrap();
+                // As long as the client is there.
+                let _ = stream.readable().await;
+                assert_eq!(thread::current().id(), here);
+            };
+            carriers.carry(stream, carry).unwrap();
+        }
+        drop(tell);
+        let hear = move || heard.into_iter().collect::<Vec<_>>();
+        let hearing = tokio::task::spawn_blocking(hear);
+        drop(clients);
+        let mut carried = HashMap::new();
+        for thread in hearing.await.unwrap() {
+            *carried.entry(thread).or_insert(0) += 1;
+        }
+        assert_eq!(carried.into_values().collect::<Vec<_>>(), vec![2; count]);
+        carriers.end().await;
+    }
+
+    #[tokio::test]
+    async fn work_that_has_begun_is_finished_before_the_end() {
+        let carriers = Carriers::start(4, Duration::from_secs(30)).unwrap();
+        let is_done = Arc::new(AtomicBool::new(false));
+        let (begun, begins) = oneshot::channel();
+        let done = Arc::clone(&is_done);
+        carriers.0[0].runtime.spawn_blocking(move || {
+            begun.send(()).unwrap();
+            thread::sleep(Duration::from_millis(100));
+            done.store(true, Ordering::SeqCst);
+        });
+        begins.await.unwrap();
+        carriers.end().await;
+        assert!(is_done.load(Ordering::SeqCst));
+    }
+}

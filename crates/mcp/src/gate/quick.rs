@@ -45,15 +45,17 @@ impl Gate {
                 outcome,
                 is_whole,
                 then,
-            } if !self.is_unseen(is_whole) => match self.engine.settle_at_once(running, outcome) {
-                Ok(settled) => Quick::Done(Box::new(self.settled(settled, false, then))),
-                Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
-                    running,
-                    outcome,
-                    is_whole,
-                    then,
-                })),
-            },
+            } if !self.is_unseen(is_whole) && !then.is_large() => {
+                match self.engine.settle_at_once(running, outcome) {
+                    Ok(settled) => Quick::Done(Box::new(self.settled(settled, false, then))),
+                    Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
+                        running,
+                        outcome,
+                        is_whole,
+                        then,
+                    })),
+                }
+            }
             job => Quick::Not(Box::new(job)),
         }
     }
@@ -135,5 +137,12 @@ impl Job {
     }
 }
 
-/// What takes longer to judge is judged beside those who carry messages.
+impl Delivery {
+    fn is_large(&self) -> bool {
+        let answer = self.to_client.as_ref();
+        answer.is_some_and(|answer| answer.len() > LARGEST)
+    }
+}
+
+/// What takes longer to judge or to record is left to a thread beside those who carry messages.
 const LARGEST: usize = 64 << 10;
