@@ -412,3 +412,24 @@ async fn bytes_that_say_something_else_in_another_alphabet_are_no_message() {
     );
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_server_never_answers_has_an_end_when_the_door_closes() {
+    // Of this revision a call is heard out although its client is gone.
+    let (never, silence) = mpsc::unbounded_channel::<Bytes>();
+    let silence = Mutex::new(Some(silence));
+    let behave = move |seen: &Seen| {
+        (seen.method().as_deref() == Some("tools/call"))
+            .then(|| Answer::Events(silence.lock().unwrap().take().unwrap()))
+    };
+    let web = Web::with(behave, |_| {}).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    client.start("POST", "", &call("1", "read", "{}")).await;
+    web.until("the server has the call", |web| web.effects() == 1)
+        .await;
+    drop(client);
+    // Every session has ended then, and how the call went is recorded as unknown.
+    web.close().await;
+    drop(never);
+}

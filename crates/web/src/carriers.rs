@@ -40,6 +40,10 @@ impl Carriers {
     /// which get some time when it ends.
     pub fn start(waiting: usize, grace: Duration) -> io::Result<Self> {
         let count = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::start_some(count, waiting, grace)
+    }
+
+    fn start_some(count: usize, waiting: usize, grace: Duration) -> io::Result<Self> {
         let started = (0..count).map(|number| Carrier::start(number, waiting, grace));
         started.collect::<io::Result<_>>().map(Self)
     }
@@ -80,22 +84,29 @@ impl Carriers {
 
 impl Carrier {
     fn start(number: usize, waiting: usize, grace: Duration) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .max_blocking_threads(waiting)
-            .build()?;
-        let handle = runtime.handle().clone();
         let (sender, told) = oneshot::channel::<()>();
+        let (started, starting) = std::sync::mpsc::channel();
+        // The runtime is made where it may also be dropped.
         let carry = move || {
-            let _ = runtime.block_on(told);
-            runtime.shutdown_timeout(grace);
+            let runtime = Builder::new_current_thread()
+                .enable_io()
+                .enable_time()
+                .max_blocking_threads(waiting)
+                .build();
+            let handle = runtime.as_ref().map(|runtime| runtime.handle().clone());
+            let _ = started.send(handle.map_err(|error| error.kind()));
+            if let Ok(runtime) = runtime {
+                let _ = runtime.block_on(told);
+                runtime.shutdown_timeout(grace);
+            }
         };
         let thread = thread::Builder::new().name(format!("carrier-{number}"));
+        let thread = thread.spawn(carry)?;
+        let runtime = starting.recv().map_err(io::Error::other)??;
         Ok(Self {
-            runtime: handle,
+            runtime,
             connections: Arc::default(),
-            thread: Some((sender, thread.spawn(carry)?)),
+            thread: Some((sender, thread)),
         })
     }
 }
@@ -112,8 +123,8 @@ mod tests {
 
     #[tokio::test]
     async fn connections_are_spread_and_stay_where_they_are() {
-        let carriers = Carriers::start(4, Duration::from_secs(5)).unwrap();
-        let count = carriers.0.len();
+        let count = 3;
+        let carriers = Carriers::start_some(count, 4, Duration::from_secs(5)).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, heard) = channel();
@@ -124,11 +135,10 @@ mod tests {
             let carry = move |stream: TcpStream| async move {
                 let here = thread::current().id();
                 let task = tokio::spawn(async { thread::current().id() });
-                assert_eq!(task.await.unwrap(), here);
-                tell.send(here).unwrap();
+                let task = task.await.unwrap();
                 // As long as the client is there.
                 let _ = stream.readable().await;
-                assert_eq!(thread::current().id(), here);
+                tell.send([here, task, thread::current().id()]).unwrap();
             };
             carriers.carry(stream, carry).unwrap();
         }
@@ -137,8 +147,9 @@ mod tests {
         let hearing = tokio::task::spawn_blocking(hear);
         drop(clients);
         let mut carried = HashMap::new();
-        for thread in hearing.await.unwrap() {
-            *carried.entry(thread).or_insert(0) += 1;
+        for [here, task, later] in hearing.await.unwrap() {
+            assert_eq!([task, later], [here; 2]);
+            *carried.entry(here).or_insert(0) += 1;
         }
         assert_eq!(carried.into_values().collect::<Vec<_>>(), vec![2; count]);
         carriers.end().await;

@@ -73,7 +73,7 @@ impl Beside {
     }
 
     async fn tell(&self, message: Vec<u8>) {
-        let effects = self.link.session().message_from_server(message);
+        let effects = self.link.server_says(message).await;
         self.apply(effects).await;
     }
 

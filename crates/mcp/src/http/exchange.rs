@@ -17,7 +17,7 @@ use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
 use super::early::Ear;
-use super::link::{Came, Form, Letter, Link, Mailbox};
+use super::link::{Came, Form, InHand, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
 use super::request::is_utf8;
@@ -80,6 +80,7 @@ impl Exchange {
 
     /// Goes on with what the session made of it.
     pub(super) async fn go_on(mut self: Box<Self>, effects: Vec<Effect>, waiting: Waiting) {
+        let _in_hand = InHand::new();
         let mut ear = Ear::new(waiting);
         let mut came = self.link.drive(effects, self.id.as_ref()).await;
         loop {

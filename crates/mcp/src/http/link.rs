@@ -1,12 +1,14 @@
 //! One session with its gate, and everybody who waits for it.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use countersign_canon::Json;
 use countersign_engine::Haste;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::route::Route;
@@ -77,12 +79,16 @@ pub(super) enum Letter {
 #[derive(Clone)]
 pub(super) struct Threads {
     places: Arc<Semaphore>,
-    /// How many connections clients have.
-    connections: Arc<AtomicUsize>,
+    /// Starts them. It is there for longer than those who carry messages.
+    runtime: Arc<OnceLock<Handle>>,
+    /// Whether the disk took its time when it was waited for the last time.
+    is_slow: Arc<AtomicBool>,
 }
 
-/// A connection, as long as it lasts.
-pub(super) struct Connected(Arc<AtomicUsize>);
+/// A request that this thread carries, as long as it does.
+///
+/// INVARIANT: it stays on the thread that made it, as everything does that is done for a connection.
+pub(super) struct InHand(());
 
 /// Who waits for what becomes of a request of the client.
 #[derive(Default)]
@@ -143,6 +149,17 @@ impl Link {
             Form::Batched => session.batched_from_client(frame, Instant::now()),
         };
         (effects, mailbox)
+    }
+
+    /// A message came from the server. A large one is read beside those who carry messages.
+    pub(super) async fn server_says(self: &Arc<Self>, message: Vec<u8>) -> Vec<Effect> {
+        if message.len() <= LARGE {
+            return self.session().message_from_server(message);
+        }
+        let link = Arc::clone(self);
+        let read = move || link.session().message_from_server(message);
+        // FAIL-CLOSED: what could not be read was not said, and whoever waits for it hears so.
+        self.threads.run(read).await.unwrap_or_default()
     }
 
     /// Keeps in the log what is known about the peers.
@@ -217,12 +234,17 @@ impl Link {
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
+        let since = Instant::now();
         let job = match self.gate.run_at_once(job, self.threads.haste()) {
             Quick::Done(done) => return *done,
-            Quick::Soon(soon) => match soon.await {
-                Ok(done) => return done,
-                Err(job) => job,
-            },
+            Quick::Soon(soon) => {
+                let came = soon.await;
+                self.threads.waited(since.elapsed());
+                match came {
+                    Ok(done) => return done,
+                    Err(job) => job,
+                }
+            }
             Quick::Not(job) => job,
         };
         let (lost, gate) = (Lost::of(&job), Arc::clone(&self.gate));
@@ -329,9 +351,9 @@ impl Drop for Link {
             // Nobody is left who could be told that it was not recorded.
             let _ = gate.terminate("client_closed");
         };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(end)),
-            Err(_) => end(),
+        match self.threads.runtime.get() {
+            Some(runtime) => drop(runtime.spawn_blocking(end)),
+            None => end(),
         }
     }
 }
@@ -384,23 +406,28 @@ impl Threads {
     pub(super) fn new(count: usize) -> Self {
         Self {
             places: Arc::new(Semaphore::new(count)),
-            connections: Arc::default(),
+            runtime: Arc::default(),
+            is_slow: Arc::default(),
         }
     }
 
-    /// A client has connected.
-    pub(super) fn connected(&self) -> Connected {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        Connected(Arc::clone(&self.connections))
+    /// From now on the runtime that is running here starts them.
+    pub(super) fn start_here(&self) {
+        self.runtime.get_or_init(Handle::current);
     }
 
-    /// Who writes what a request records: a thread that carries messages may wait for the disk itself
-    /// if it keeps nobody else waiting. A client may have a connection for requests and one that listens.
+    /// Who writes what a request records: a thread that carries messages waits for the disk itself if
+    /// that is not for long and the thread carries no other request.
     fn haste(&self) -> Haste {
-        match self.connections.load(Ordering::Relaxed) {
-            0..=2 => Haste::Here,
-            _ => Haste::Now,
+        match IN_HAND.get() == 1 && !self.is_slow.load(Ordering::Relaxed) {
+            true => Haste::Here,
+            false => Haste::Now,
         }
+    }
+
+    /// So long the disk was waited for.
+    fn waited(&self, time: Duration) {
+        self.is_slow.store(time > SLOW, Ordering::Relaxed);
     }
 
     /// Runs something that may wait for the disk, beside the threads that carry messages.
@@ -413,13 +440,21 @@ impl Threads {
             let _place = place;
             work()
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| Failed)
+        let runtime = self.runtime.get().ok_or(Failed)?;
+        runtime.spawn_blocking(work).await.map_err(|_| Failed)
     }
 }
 
-impl Drop for Connected {
+impl InHand {
+    pub(super) fn new() -> Self {
+        IN_HAND.set(IN_HAND.get().saturating_add(1));
+        Self(())
+    }
+}
+
+impl Drop for InHand {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        IN_HAND.set(IN_HAND.get().saturating_sub(1));
     }
 }
 
@@ -434,3 +469,13 @@ fn owner(job: &Job) -> Option<Id> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+thread_local! {
+    /// How many requests this thread carries. Streams on which a client only listens are none.
+    static IN_HAND: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Longer than this a thread that carries messages does not wait for the disk.
+const SLOW: Duration = Duration::from_millis(2);
+/// What takes a moment to read.
+pub(super) const LARGE: usize = 1 << 20;

@@ -8,9 +8,12 @@ use countersign_canon::{Digest, Json};
 use countersign_web::{Room, only};
 use hyper::header::HeaderMap;
 
+use crate::FrameLimits;
+use crate::frame::{Frame, FrameError};
+
 use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
-use super::link::{Census, Link, Reception, Threads};
+use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
 use super::serve::Limits;
 use super::upstream::Upstream;
 
@@ -66,6 +69,18 @@ impl Lobby {
         })
     }
 
+    /// Reads a message of a client; a large one beside those who carry messages.
+    pub(super) async fn read(
+        &self,
+        bytes: Vec<u8>,
+        limits: FrameLimits,
+    ) -> Result<Result<Frame, FrameError>, Failed> {
+        match bytes.len() <= LARGE {
+            true => Ok(Frame::read(bytes, &limits)),
+            false => self.threads.run(move || Frame::read(bytes, &limits)).await,
+        }
+    }
+
     /// The session that a request names, if it names one.
     pub(super) fn named(&self, headers: &HeaderMap) -> Result<Option<Arc<Link>>, NoSession> {
         let Some(name) = only(headers, &SESSION).map_err(|_| NoSession::Unknown)? else {
@@ -110,12 +125,14 @@ impl Lobby {
         about.push(("transport", Json::from("http")));
         about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
-        let opened = self.threads.run(move || reception.receive(about)).await;
-        match opened {
-            Ok(Ok(opened)) => {
-                let link = Link::new(opened, self.threads.clone(), self.census.clone());
-                self.start(link).await
-            }
+        let (threads, census) = (self.threads.clone(), self.census.clone());
+        // Whoever asks may leave: a session that is in the log already ends there too, as every link does.
+        let open = move || {
+            let opened = reception.receive(about)?;
+            Ok::<_, String>(Link::new(opened, threads, census))
+        };
+        match self.threads.run(open).await {
+            Ok(Ok(link)) => self.start(link).await,
             // FAIL-CLOSED: without a record nobody is let in.
             Ok(Err(_)) | Err(_) => Err(NoSession::Failed),
         }

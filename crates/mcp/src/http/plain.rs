@@ -85,7 +85,7 @@ impl Exchange {
         waiting: Waiting,
     ) {
         let is_batch = frame::is_batch(&held.bytes);
-        let effects = self.link.session().message_from_server(held.bytes);
+        let effects = self.link.server_says(held.bytes).await;
         let came = self.link.drive(effects, self.id.as_ref()).await;
         let mut messages = self.sort_all(came).1;
         let answer = match is_batch && messages.len() > 1 {

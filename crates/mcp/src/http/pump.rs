@@ -110,11 +110,7 @@ impl Pump {
             // Not a message, and nobody could take it for one.
             return self.give(event.raw).await;
         }
-        let effects = self
-            .exchange
-            .link
-            .session()
-            .message_from_server(data.clone());
+        let effects = self.exchange.link.server_says(data.clone()).await;
         self.apply(effects, move |bytes| {
             match Some(&bytes) == event.data.as_ref() {
                 true => event.raw.clone(),

@@ -20,7 +20,7 @@ use crate::{Era, FrameLimits, Method, Session};
 
 use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
-use super::link::{Connected, Form, Link};
+use super::link::{Failed, Form, Link};
 use super::lobby::{Lobby, NoSession};
 use super::reply::{self, Waiting};
 use super::{headers, metadata, mirror};
@@ -30,7 +30,6 @@ pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     /// The sessions that have no name, one for each server: they last as long as the connection.
     nameless: Mutex<Vec<Nameless>>,
-    _connected: Connected,
 }
 
 struct Nameless {
@@ -50,11 +49,10 @@ pub(super) struct Message {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, connected: Connected) -> Self {
+    pub(super) fn new(peer: SocketAddr) -> Self {
         Self {
             peer,
             nameless: Mutex::default(),
-            _connected: connected,
         }
     }
 
@@ -125,9 +123,12 @@ impl Connection {
             let batch = self.post_batch(lobby, &head, &held.bytes, &frame_limits, sender);
             return Box::pin(batch).await;
         }
-        let message = match Frame::read(held.bytes, &frame_limits) {
-            Ok(frame) => Message::new(frame),
-            Err(fault) => return Err(Box::pin(self.faulty(&lobby, &head.headers, &fault)).await),
+        let message = match lobby.read(held.bytes, frame_limits).await {
+            Ok(Ok(frame)) => Message::new(frame),
+            Err(Failed) => return Err(reply::bare(StatusCode::INTERNAL_SERVER_ERROR)),
+            Ok(Err(fault)) => {
+                return Err(Box::pin(self.faulty(&lobby, &head.headers, &fault)).await);
+            }
         };
         let found = self.link(&lobby, &head.headers, &message).await;
         let link = found.map_err(|why| no_session(why, message.id.as_ref()))?;

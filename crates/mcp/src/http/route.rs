@@ -106,7 +106,7 @@ pub(super) async fn listen(link: Weak<Link>, mut lines: mpsc::Receiver<Line>) {
     while let Some(line) = lines.recv().await {
         let Some(link) = link.upgrade() else { return };
         let effects = match line {
-            Line::Whole(bytes) => link.session().message_from_server(bytes),
+            Line::Whole(bytes) => link.server_says(bytes).await,
             Line::TooLong { beginning } => link.session().too_long_from_server(&beginning),
         };
         let came = link.drive(effects, None).await;

@@ -122,8 +122,9 @@ impl Door {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(self.waiting_threads())
+            .max_blocking_threads(self.limits.threads.saturating_add(SPARE_THREADS))
             .build()?;
+        let carriers = Carriers::start(SPARE_THREADS, GRACE)?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
         ready(listener.local_addr()?);
         let (stop, stopping) = oneshot::channel();
@@ -133,12 +134,13 @@ impl Door {
             // The door may have closed by itself.
             let _ = stop.send(signal);
         });
-        let opened = runtime.block_on(self.open(listener, async move { drop(stopping.await) }));
+        let stop = async move { drop(stopping.await) };
+        runtime.block_on(self.open_with(carriers, listener, stop));
         closing.close();
         drop(watcher.join());
         // The ends of sessions are written by threads that the runtime waits for.
         runtime.shutdown_timeout(GRACE);
-        opened
+        Ok(())
     }
 
     /// Lets clients in until `stop` says so, then waits a moment for those who are inside.
@@ -147,7 +149,18 @@ impl Door {
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let carriers = Carriers::start(self.waiting_threads(), GRACE)?;
+        let carriers = Carriers::start(SPARE_THREADS, GRACE)?;
+        self.open_with(carriers, listener, stop).await;
+        Ok(())
+    }
+
+    async fn open_with(
+        self,
+        carriers: Carriers,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) {
+        self.threads.start_here();
         let limits = countersign_web::Limits {
             max_connections: self.limits.max_connections,
             head_time: self.limits.head_time,
@@ -159,8 +172,7 @@ impl Door {
         let inside = Arc::clone(&door);
         let service = move |peer: Peer| {
             let door = Arc::clone(&inside);
-            let connected = door.threads.connected();
-            let connection = Arc::new(Connection::new(peer.address, connected));
+            let connection = Arc::new(Connection::new(peer.address));
             service_fn(move |request: Request<Incoming>| {
                 let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
                 async move {
@@ -173,13 +185,9 @@ impl Door {
         countersign_web::serve(listener, &carriers, limits, None, service, stop).await;
         sweeper.abort();
         let _ = tokio::time::timeout(GRACE, door.ended()).await;
-        carriers.end().await;
-        Ok(())
-    }
-
-    /// How many threads may wait for the disk, beside each that carries messages.
-    fn waiting_threads(&self) -> usize {
-        self.limits.threads.saturating_add(SPARE_THREADS)
+        // Who still waits for a server is let go, and so are the sessions that only they know.
+        let _ = tokio::time::timeout(2 * GRACE, carriers.end()).await;
+        let _ = tokio::time::timeout(GRACE, door.ended()).await;
     }
 
     /// All sessions have ended, and the log says so.
