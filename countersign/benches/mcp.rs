@@ -1,9 +1,11 @@
-//! What `countersign mcp` adds to a request, beside the same server without it and beside one fsync.
+//! What `countersign mcp` adds to a request, beside the same server without it and beside the disk.
 //!
-//! `COUNTERSIGN_BENCH_REQUESTS` (default 1000) and `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,8`) say
-//! how much is measured.
+//! `COUNTERSIGN_BENCH_REQUESTS` (default 1000), `COUNTERSIGN_BENCH_CONNECTIONS` (default `1,8`),
+//! `COUNTERSIGN_BENCH_PACES` (requests of a connection in a second, 0 is full speed; default `50,0`) and
+//! `COUNTERSIGN_BENCH_METHODS` (default `ping,tools/call`) say what is measured.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::indexing_slicing,
     reason = "a benchmark may stop at once, and prints"

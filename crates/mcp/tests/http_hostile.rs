@@ -423,6 +423,7 @@ async fn a_call_whose_server_never_answers_has_an_end_when_the_door_closes() {
             .then(|| Answer::Events(silence.lock().unwrap().take().unwrap()))
     };
     let web = Web::with(behave, |_| {}).await;
+    web.be_patient();
     let mut client = web.client().await;
     client.initialize().await;
     client.start("POST", "", &call("1", "read", "{}")).await;

@@ -198,14 +198,7 @@ impl Web {
     ) -> Self {
         let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
-        // The same call again and again is what these tests do.
-        let schema = r#"{"schema":"countersign/manifest/v1","#;
-        let patient = format!(
-            r#"{schema}"loops":{{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}},"#
-        );
-        let manifest = scene::manifest().replace(schema, &patient);
-        let manifest = Manifest::partial(&json(&manifest)).unwrap();
-        let policies = Policies::new(Capability::new(Some(manifest)).unwrap());
+        let policies = policies(&scene::manifest());
         let engine = Arc::new(Engine::new(store, policies, SystemClock));
         let mut limits = Limits {
             max_frame_bytes: 1 << 20,
@@ -242,6 +235,17 @@ impl Web {
             stop: Some(stop),
             stopped: Some(stopped),
         }
+    }
+
+    /// From now on servers may take a minute for a call.
+    pub fn be_patient(&self) {
+        let manifest = scene::manifest();
+        let patient = manifest.replace(r#""timeout_ms":1000"#, r#""timeout_ms":60000"#);
+        assert_ne!(patient, manifest);
+        let revised = self
+            .engine
+            .revise(|_| Ok::<_, std::convert::Infallible>(policies(&patient)));
+        assert_eq!(revised, Ok(true));
     }
 
     /// Somebody is registered who may approve.
@@ -487,6 +491,17 @@ fn length(head: &str) -> Option<usize> {
 }
 
 /// Long enough to hear that one waits, short enough to be told to come back.
+/// The same call again and again is what these tests do.
+fn policies(manifest: &str) -> Policies {
+    let schema = r#"{"schema":"countersign/manifest/v1","#;
+    let patient = format!(
+        r#"{schema}"loops":{{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}},"#
+    );
+    let manifest = manifest.replace(schema, &patient);
+    let manifest = Manifest::partial(&json(&manifest)).unwrap();
+    Policies::new(Capability::new(Some(manifest)).unwrap())
+}
+
 const HOLD: Duration = Duration::from_secs(8);
 
 /// Far longer than anything takes; who waits so long has found a hang.
