@@ -13,7 +13,7 @@ use countersign_approval::{
     WorkItemId,
 };
 use countersign_canon::Digest;
-use countersign_engine::{Admission, Approvers, Desk, Engine, NotGranted, Outcome, Permit};
+use countersign_engine::{Admission, Approvers, Desk, Engine, NotGranted, Outcome, Permit, Start};
 use countersign_event::EventType;
 use countersign_event::payload::{Payload, Termination};
 use countersign_policy::Policies;
@@ -293,6 +293,26 @@ fn l04_a_lease_that_was_taken_back_covers_nothing_more_not_even_its_parts() {
         1
     );
     scene.verify();
+}
+
+/// The use of the lease is not the last event of its group, and the others are recorded.
+#[test]
+fn e05_without_an_audit_nothing_runs_by_a_lease() {
+    let scene = Scene::new(&["olga"], 1);
+    grant(terms(1, &scene), &scene);
+    let kept = scene.lose_audit();
+    let args = r#"{"cents":5,"to":"a"}"#;
+    match scene.engine.start(scene.proposal("c1", "pay", args)) {
+        Start::Refusal(refusal) => {
+            assert_eq!(refusal.reason(), "runtime_error:audit_write_failed");
+        }
+        _ => panic!("not refused"),
+    }
+    scene.mend_audit(&kept);
+    assert!(matches!(
+        scene.engine.start(scene.proposal("c2", "pay", args)),
+        Start::Running(_)
+    ));
 }
 
 #[test]

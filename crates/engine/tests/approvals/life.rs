@@ -317,11 +317,7 @@ fn e05_without_an_audit_nothing_runs_and_the_use_is_gone() {
     let scene = Scene::new(&["olga"], 1);
     let envelope = scene.ask("c1");
     scene.approve(0, &envelope);
-    // A folder where the file was: it cannot be written, whoever asks.
-    let file = scene.folder.path().join("audit/approvals.jsonl");
-    let kept = std::fs::read(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    std::fs::create_dir(&file).unwrap();
+    let kept = scene.lose_audit();
     match scene.redeem(envelope.id()) {
         Redeemed::Failed(refusal) => {
             assert_eq!(refusal.reason(), "runtime_error:audit_write_failed")
@@ -330,8 +326,7 @@ fn e05_without_an_audit_nothing_runs_and_the_use_is_gone() {
     }
     assert_eq!(scene.state(envelope.id()), State::Consumed);
     // Mended, the file gets what it missed.
-    std::fs::remove_dir(&file).unwrap();
-    std::fs::write(&file, kept).unwrap();
+    scene.mend_audit(&kept);
     assert_eq!(refusal(scene.redeem(envelope.id())), "replayed");
     assert_eq!(scene.audit().last().unwrap(), "rejected:replayed");
     scene.verify();

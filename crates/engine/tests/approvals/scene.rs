@@ -244,6 +244,25 @@ impl Scene {
         bytes
     }
 
+    /// A folder where the file was: it cannot be written, whoever asks. Gives what was in it.
+    pub(crate) fn lose_audit(&self) -> Vec<u8> {
+        let file = self.audit_lines();
+        let kept = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        kept
+    }
+
+    pub(crate) fn mend_audit(&self, kept: &[u8]) {
+        let file = self.audit_lines();
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::write(&file, kept).unwrap();
+    }
+
+    fn audit_lines(&self) -> std::path::PathBuf {
+        self.folder.path().join("audit/approvals.jsonl")
+    }
+
     pub(crate) fn audit(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("audit/approvals.jsonl"));
         let lines = text.unwrap_or_default();
