@@ -26,10 +26,15 @@ impl Folder {
         self.0.join("log.db")
     }
 
+    /// What is committed and not in the database file yet.
+    pub(crate) fn write_ahead_log(&self) -> PathBuf {
+        self.0.join("log.db-wal")
+    }
+
     /// The database as a file that nobody changes: how a copy on a read-only medium can be opened.
     /// `None` if a write-ahead log lies beside it, which would be left out.
     pub(crate) fn frozen_database(&self) -> Option<String> {
-        let pending = fs::metadata(self.0.join("log.db-wal")).is_ok_and(|wal| wal.len() > 0);
+        let pending = fs::metadata(self.write_ahead_log()).is_ok_and(|wal| wal.len() > 0);
         let path = self.database();
         let name = path
             .to_str()?

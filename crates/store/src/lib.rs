@@ -26,6 +26,7 @@ mod lease;
 mod life;
 mod queue;
 mod reader;
+mod room;
 mod schema;
 mod session;
 mod store;

@@ -17,6 +17,7 @@ use crate::audit::AuditFile;
 use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
 use crate::queue::Queue;
+use crate::room::Room;
 use crate::writer::{Command, Haste, Job, Writer, observe};
 use crate::{
     Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
@@ -83,7 +84,8 @@ impl Store {
         let keys = Arc::new(Keys::open_or_create(folder, &db)?);
         let reader = Reader::open(folder)?;
         let audit = AuditFile::new(folder);
-        let queue = Queue::new(Writer::new(db, audit, options.observer.clone()));
+        let room = Room::new(folder, options.durability);
+        let queue = Queue::new(Writer::new(db, audit, room, options.observer.clone()));
         let writing = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("log-writer".to_owned())

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::audit::{Added, AuditFile};
 use crate::lane::{self, Flight, Lane, NO_KEY};
+use crate::room::Room;
 use crate::{Change, Conflict, Error, Observer, Step, schema};
 
 /// Proof that an event is durable: its transaction was committed and fsynced.
@@ -82,6 +83,7 @@ pub(crate) struct Job {
 pub(crate) struct Writer {
     db: Connection,
     audit: AuditFile,
+    room: Option<Room>,
     heads: Heads,
     /// Whether the write-ahead log may hold keys that were erased or wrapped anew.
     unclean: bool,
@@ -102,11 +104,17 @@ struct Heads {
 type Outcome = Result<Result<Recorded, Error>, Error>;
 
 impl Writer {
-    pub(crate) fn new(db: Connection, audit: AuditFile, observer: Option<Observer>) -> Self {
+    pub(crate) fn new(
+        db: Connection,
+        audit: AuditFile,
+        room: Option<Room>,
+        observer: Option<Observer>,
+    ) -> Self {
         // Whoever had the folder before may have been killed before it could clean up.
         Self {
             db,
             audit,
+            room,
             heads: Heads::default(),
             unclean: true,
             observer,
@@ -239,6 +247,9 @@ impl Writer {
         }
         drop(insert);
         self.audit.prepare(&added);
+        if let Some(room) = &mut self.room {
+            room.make(&transaction);
+        }
         observe(self.observer.as_ref(), Step::Written);
         transaction.commit()?;
         observe(self.observer.as_ref(), Step::Synced);

@@ -32,6 +32,8 @@ mod replayed;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod room;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 #[cfg(unix)]
