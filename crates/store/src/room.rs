@@ -44,24 +44,18 @@ impl Room {
                 self.opened.insert(log)
             }
         };
-        let length = log.metadata()?.len();
-        if length == 0 || ends_in_zeros(log)? {
-            return Ok(());
+        let mut end = [0; END];
+        // An empty log has no end to look at, and stays as it is.
+        let length = log.seek(SeekFrom::End(-(END as i64)))?;
+        log.read_exact(&mut end)?;
+        match end == [0; END] {
+            true => Ok(()),
+            false => log.write_all(&vec![0; length.clamp(LEAST, MOST) as usize]),
         }
-        log.seek(SeekFrom::End(0))?;
-        log.write_all(&vec![0; length.clamp(LEAST, MOST) as usize])
     }
 }
 
-/// Whether the end of a file was not written over yet.
-fn ends_in_zeros(mut log: &File) -> io::Result<bool> {
-    let mut end = [1; END];
-    log.seek(SeekFrom::End(-(END as i64)))?;
-    log.read_exact(&mut end)?;
-    Ok(end == [0; END])
-}
-
-/// What is looked at: shorter than the header of a log.
+/// What is looked at, to see whether a log was written over to its end: less than its header.
 const END: usize = 16;
 /// A short session needs no more.
 const LEAST: u64 = 256 << 10;

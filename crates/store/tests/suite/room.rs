@@ -1,8 +1,12 @@
 //! The write-ahead log has room for the next commits, and what is in that room is nothing to anybody.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
+use countersign_event::Scope;
 use countersign_store::{Durability, Folder, Options, Store};
+use rusqlite::Connection;
 
 use crate::scene::{contents, files, new_folder, note, open, scope, verified};
 
@@ -10,6 +14,28 @@ fn length(folder: &Folder) -> u64 {
     fs::metadata(folder.path().join("log.db-wal"))
         .unwrap()
         .len()
+}
+
+fn read(folder: &Folder) -> Vec<u8> {
+    fs::read(folder.path().join("log.db-wal")).unwrap()
+}
+
+fn is_used_up(log: &[u8]) -> bool {
+    log.last_chunk().is_some_and(|end| *end != [0; 16])
+}
+
+/// Records until the log is as it should be, and sees to it that nobody changes it from then on.
+fn lock_when(is_so: impl Fn(&[u8]) -> bool, scope: &Scope, store: &Store) -> Connection {
+    let lock = Connection::open(store.folder().database()).unwrap();
+    for text in texts(1000) {
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        if is_so(&read(store.folder())) {
+            return lock;
+        }
+        lock.execute_batch("ROLLBACK").unwrap();
+        let _recorded = store.record(note(scope, &text)).unwrap();
+    }
+    panic!("the log is never as it should be");
 }
 
 fn texts(count: usize) -> Vec<String> {
@@ -47,18 +73,34 @@ fn stores_that_write_in_turns_do_not_make_room_for_each_other() {
     assert_eq!(verified(&folder).events, 600);
 }
 
+/// Where two could lengthen it at once, one would write zeros over what the other has committed.
+#[test]
+fn nobody_makes_room_without_the_lock_for_writing() {
+    let (_parent, folder) = new_folder();
+    let store = open(&folder);
+    let scope = scope("s");
+    let other = lock_when(is_used_up, &scope, &store);
+    let before = length(&folder);
+    thread::scope(|threads| {
+        let waiting = threads.spawn(|| store.record(note(&scope, "last")).unwrap());
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(length(&folder), before);
+        other.execute_batch("ROLLBACK").unwrap();
+        waiting.join().unwrap();
+    });
+}
+
 /// A crash may leave the whole room, some of it, or none.
 #[test]
 fn what_a_crash_leaves_of_the_room_changes_nothing() {
     let (_parent, folder) = new_folder();
     let store = open(&folder);
     let scope = scope("s");
-    for text in texts(20) {
-        let _recorded = store.record(note(&scope, &text)).unwrap();
-    }
-    let whole = length(&folder);
-    let log = fs::read(folder.path().join("log.db-wal")).unwrap();
+    let has_room = |log: &[u8]| log.len() > 300_000 && !is_used_up(log);
+    let _lock = lock_when(has_room, &scope, &store);
+    let (whole, log) = (length(&folder), read(&folder));
     let used = log.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+    let events = contents(&scope, store.reader());
     assert!(used + 4096 < whole, "{used} of {whole}");
     for left in [used, used + 1, used + 24, used + 5000, whole - 1, whole] {
         let (_parent, copy) = new_folder();
@@ -74,10 +116,10 @@ fn what_a_crash_leaves_of_the_room_changes_nothing() {
             .open(copy.path().join("log.db-wal"));
         log.unwrap().set_len(left).unwrap();
         let again = open(&copy);
-        assert_eq!(contents(&scope, again.reader()), texts(20), "{left}");
-        let _recorded = again.record(note(&scope, "20")).unwrap();
+        assert_eq!(contents(&scope, again.reader()), events, "{left}");
+        let _recorded = again.record(note(&scope, "last")).unwrap();
         drop(again);
-        assert_eq!(verified(&copy).events, 21);
+        assert_eq!(verified(&copy).events, events.len() as u64 + 1);
     }
 }
 
