@@ -72,22 +72,46 @@ impl Queue {
     }
 
     /// Writes what is there on this thread, unless somebody is at it, here or in another process: then the
-    /// writer's thread does, and waits.
+    /// writer's thread does, and waits. What comes meanwhile is left to those who bring it.
     pub(crate) fn write_here(&self) {
-        if let Ok(mut writer) = self.writer.try_lock()
-            && let Some(writer) = writer.as_mut()
-            && let Some(batch) = self.take(Waiting::events)
-        {
-            let _closes = ClosesOnPanic(self);
-            if let Some(batch) = writer.commit_at_once(batch) {
+        let is_written = match self.writer.try_lock() {
+            Ok(mut writer) => writer.as_mut().is_some_and(|it| self.write_with(it)),
+            Err(_) => false,
+        };
+        if !is_written {
+            self.hurry();
+        }
+    }
+
+    /// Whether everything is written that was there.
+    fn write_with(&self, writer: &mut Writer) -> bool {
+        let Some((batch, is_all)) = self.take(|waiting| {
+            let batch = waiting.events()?;
+            Some((batch, waiting.commands.is_empty()))
+        }) else {
+            return false;
+        };
+        let _closes = ClosesOnPanic(self);
+        match writer.commit_at_once(batch) {
+            None => is_all,
+            Some(batch) => {
                 let first = Command::Append(batch, Haste::Now);
                 self.waiting().commands.push_front(first);
+                false
             }
         }
+    }
+
+    /// What is there does not wait any longer for others to come.
+    fn hurry(&self) {
         let mut waiting = self.waiting();
-        if !waiting.commands.is_empty() {
-            waiting.due = Some(Instant::now());
-            drop(waiting);
+        if waiting.commands.is_empty() {
+            return;
+        }
+        waiting.due = Some(Instant::now());
+        let wakes = waiting.thread != Thread::Awake;
+        drop(waiting);
+        if wakes {
             self.arrived.notify_one();
         }
     }
@@ -245,3 +269,60 @@ const QUEUE_LENGTH: usize = 4096;
 const LINGER: Duration = Duration::from_millis(2);
 const MAX_BATCH_EVENTS: usize = 1024;
 const MAX_BATCH_BYTES: usize = 8 << 20;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may stop at once")]
+mod tests {
+    use std::sync::{Arc, OnceLock, Weak};
+    use std::time::Instant;
+
+    use super::{LINGER, Queue};
+    use crate::audit::AuditFile;
+    use crate::writer::{Command, Haste, Writer};
+    use crate::{Durability, Folder, Observer, Step, schema};
+
+    /// A queue without the thread that would write what is due.
+    fn queue(observer: Option<Observer>) -> (tempfile::TempDir, Arc<Queue>) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::new(parent.path().join("data"));
+        let db = schema::open_writer(&folder, Durability::Full).unwrap();
+        let writer = Writer::new(db, AuditFile::new(&folder), None, observer);
+        (parent, Queue::new(writer))
+    }
+
+    fn nothing(haste: Haste) -> Command {
+        Command::Append(Vec::new(), haste)
+    }
+
+    #[test]
+    fn what_comes_while_somebody_writes_is_not_due_before_its_time() {
+        let place = Arc::new(OnceLock::<Weak<Queue>>::new());
+        let known = Arc::clone(&place);
+        let comes: Observer = Arc::new(move |step| {
+            if step == Step::Written {
+                let queue = known.get().and_then(Weak::upgrade).unwrap();
+                queue.put(nothing(Haste::Soon)).unwrap();
+            }
+        });
+        let (_parent, queue) = queue(Some(comes));
+        place.set(Arc::downgrade(&queue)).unwrap();
+        let before = Instant::now();
+        queue.put(nothing(Haste::Here)).unwrap();
+        queue.write_here();
+        let waiting = queue.waiting();
+        assert_eq!(waiting.commands.len(), 1);
+        assert!(waiting.due.unwrap() >= before + LINGER);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_is_due_at_once_where_another_writes() {
+        let (_parent, queue) = queue(None);
+        queue.put(nothing(Haste::Here)).unwrap();
+        let writer = queue.writer.lock().unwrap();
+        queue.write_here();
+        drop(writer);
+        assert!(queue.waiting().due.unwrap() <= Instant::now());
+        queue.write_here();
+        assert!(queue.waiting().due.is_none());
+    }
+}
