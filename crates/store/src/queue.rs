@@ -40,12 +40,6 @@ enum Thread {
     Lingers,
 }
 
-/// What is done in one go.
-enum Work {
-    Append(Vec<Job>),
-    Alone(Command),
-}
-
 impl Queue {
     pub(crate) fn new(writer: Writer) -> Arc<Self> {
         Arc::new(Self {
@@ -122,12 +116,9 @@ impl Queue {
         while self.tidy() && self.wait_until_due() {
             if let Ok(mut writer) = self.writer.lock()
                 && let Some(writer) = writer.as_mut()
-                && let Some(work) = self.take(Waiting::next)
+                && let Some(command) = self.take(Waiting::next)
             {
-                match work {
-                    Work::Append(batch) => writer.commit(batch),
-                    Work::Alone(command) => writer.run(command),
-                }
+                writer.run(command);
             }
         }
         // Whoever broke off has left nothing to close.
@@ -221,11 +212,11 @@ impl Waiting {
         wakes
     }
 
-    /// The next thing to do.
-    fn next(&mut self) -> Option<Work> {
+    /// What is done next in one go.
+    fn next(&mut self) -> Option<Command> {
         match self.commands.front()? {
-            Command::Append(..) => Some(Work::Append(self.batch())),
-            _ => self.commands.pop_front().map(Work::Alone),
+            Command::Append(..) => Some(Command::Append(self.batch(), Haste::Now)),
+            _ => self.commands.pop_front(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
 use crate::queue::Queue;
 use crate::room::Room;
-use crate::writer::{Command, Haste, Job, Writer, observe};
+use crate::writer::{Command, Haste, Job, Work, Writer, observe};
 use crate::{
     Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
 };
@@ -269,16 +269,25 @@ impl Store {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        self.with_writer(Command::Exclusive, work)
+    }
+
+    /// Waits until the writer has done it.
+    pub(crate) fn with_writer<T: Send + 'static>(
+        &self,
+        command: fn(Work) -> Command,
+        work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let (reply, answer) = std::sync::mpsc::sync_channel(1);
         let work = Box::new(move |db: &mut Connection| {
             // The caller waits below, so somebody is there to hear.
             let _ = reply.send(work(db));
         });
-        self.send(Command::Exclusive(work))?;
+        self.send(command(work))?;
         answer.recv().map_err(|_| Error::Stopped)?
     }
 
-    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
+    fn send(&self, command: Command) -> Result<(), Error> {
         self.queue.put(command)
     }
 

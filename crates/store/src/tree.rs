@@ -59,13 +59,7 @@ impl Store {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (reply, answer) = std::sync::mpsc::sync_channel(1);
-        let work = Box::new(move |db: &mut Connection| {
-            // The caller waits below, so somebody is there to hear.
-            let _ = reply.send(work(db));
-        });
-        self.send(Command::Between(work))?;
-        answer.recv().map_err(|_| Error::Stopped)?
+        self.with_writer(Command::Between, work)
     }
 }
 

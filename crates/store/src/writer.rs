@@ -48,10 +48,12 @@ pub(crate) enum Command {
     /// Events that go into one transaction.
     Append(Vec<Job>, Haste),
     /// Something rare that needs the writing connection for itself.
-    Exclusive(Box<dyn FnOnce(&mut Connection) + Send>),
+    Exclusive(Work),
     /// A short transaction that changes no session.
-    Between(Box<dyn FnOnce(&mut Connection) + Send>),
+    Between(Work),
 }
+
+pub(crate) type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// Who commits events, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +104,8 @@ struct Heads {
 
 /// The outer error is the database's and ends the transaction; the inner one is about this event.
 type Outcome = Result<Result<Recorded, Error>, Error>;
+/// What became of each event of a transaction, and what it added to the audit.
+type Transacted = Result<(Vec<Result<Recorded, Error>>, Added), Error>;
 
 impl Writer {
     pub(crate) fn new(
@@ -122,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Does something that is no event.
+    /// Does what is asked.
     pub(crate) fn run(&mut self, command: Command) {
         match command {
             Command::Append(batch, _) => self.commit(batch),
@@ -149,7 +153,7 @@ impl Writer {
     }
 
     /// Writes events in one transaction, and tells those who wait for them.
-    pub(crate) fn commit(&mut self, batch: Vec<Job>) {
+    fn commit(&mut self, batch: Vec<Job>) {
         let written = self.write(&batch);
         self.tell(batch, written);
     }
@@ -173,11 +177,7 @@ impl Writer {
         }
     }
 
-    fn tell(
-        &mut self,
-        batch: Vec<Job>,
-        written: Result<(Vec<Result<Recorded, Error>>, Added), Error>,
-    ) {
+    fn tell(&mut self, batch: Vec<Job>, written: Transacted) {
         match written {
             Ok((mut outcomes, added)) => {
                 self.copy_audit(&batch, added, &mut outcomes);
@@ -224,7 +224,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, batch: &[Job]) -> Result<(Vec<Result<Recorded, Error>>, Added), Error> {
+    fn write(&mut self, batch: &[Job]) -> Transacted {
         let transaction = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
