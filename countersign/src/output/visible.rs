@@ -1,5 +1,7 @@
 //! Text from elsewhere, made safe for a terminal.
 
+use countersign_display::shell;
+
 /// Shows what a terminal would hide or obey: control characters, direction overrides, invisible and
 /// private characters appear as `⟨U+XXXX⟩`. The brackets themselves are shown the same way, so that
 /// no text can imitate another.
@@ -36,6 +38,13 @@ fn is_hidden(character: char) -> bool {
 /// line of its own.
 pub(crate) fn inline(text: &str) -> String {
     visible(text).replace('\n', "⟨U+000A⟩")
+}
+
+/// Words for a shell to follow a command of ours: what they hold is neither obeyed nor taken for an option.
+pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| shell(&inline(word))).collect();
+    let marker = words.iter().any(|word| word.starts_with('-'));
+    format!("{}{}", if marker { "-- " } else { "" }, words.join(" "))
 }
 
 /// The same for a cell of a table, cut where it is too long for one.

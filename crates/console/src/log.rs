@@ -1,6 +1,7 @@
 //! The log: every event, and one box that finds any of them.
 
 use countersign_canon::Json;
+use countersign_display::shell;
 
 use crate::frame::Frame;
 use crate::html::{El, Html, Link, el};
@@ -76,7 +77,7 @@ pub fn log(frame: &Frame<'_>, page: &LogPage<'_>) -> Html {
             .with(hash(root)),
     };
     let cli = match page.query.contains(':') {
-        true => format!("countersign log tail --query {}", words::shell(page.query)),
+        true => format!("countersign log tail --query {}", shell(page.query)),
         false => "countersign log tail --follow".to_owned(),
     };
     let main = el("div")

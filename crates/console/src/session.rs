@@ -1,6 +1,7 @@
 //! One session: its actions, its time line, its events, and what is proven about them.
 
 use countersign_canon::Json;
+use countersign_display::shell;
 
 use crate::frame::Frame;
 use crate::graph;
@@ -136,8 +137,8 @@ pub fn session(frame: &Frame<'_>, page: &SessionPage<'_>) -> Html {
         .maybe(next)
         .with(command(&format!(
             "countersign session show {} --tenant {}",
-            words::shell(id),
-            words::shell(tenant)
+            shell(id),
+            shell(tenant)
         )));
     frame.page(&format!("Session {id}"), main)
 }
@@ -423,8 +424,8 @@ pub fn event(
         )
         .with(command(&format!(
             "countersign log show --session {} --seq {seq} --tenant {}",
-            words::shell(id),
-            words::shell(tenant)
+            shell(id),
+            shell(tenant)
         )));
     frame.page(&format!("Event {seq}"), main)
 }

@@ -1,6 +1,7 @@
 //! The table of sessions.
 
 use countersign_canon::Json;
+use countersign_display::shell;
 
 use crate::frame::Frame;
 use crate::html::{El, Html, Link, el};
@@ -59,7 +60,7 @@ pub fn sessions(frame: &Frame<'_>, page: &SessionsPage<'_>) -> Html {
     });
     let cli = match page.query.is_empty() {
         true => "countersign session list".to_owned(),
-        false => format!("countersign log tail --query {}", words::shell(page.query)),
+        false => format!("countersign log tail --query {}", shell(page.query)),
     };
     let main = el("div")
         .with(el("h1").text("Sessions"))

@@ -154,12 +154,3 @@ pub(crate) fn fact(term: &str, value: impl Into<Html>) -> Html {
 pub(crate) fn session(tenant: &str, session: &str) -> Link {
     Link::to(&["sessions", session]).with("tenant_id", tenant)
 }
-
-/// A word for a shell, in quotes where it needs them.
-pub(crate) fn shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}

@@ -40,7 +40,7 @@ pub use agent::AgentSays;
 pub use alike::{alike, is_invisible, outlines, unseen};
 pub use back::{ParseBackError, parse_back};
 pub use character::Hidden;
-pub use quoted::{quote, short};
+pub use quoted::{quote, shell, short};
 pub use render::{NotCanonical, Rendering, Stats, View};
 pub use sheet::{Kind, Line, Sheet, Span};
 pub use warning::{Subject, Warning};

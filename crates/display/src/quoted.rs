@@ -11,6 +11,15 @@ pub fn quote(text: &str) -> String {
     quoted(text, Show::Label)
 }
 
+/// A word for a shell, in quotes where it needs them.
+pub fn shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// The first eight hex digits of a hash: the code that people compare and type.
 pub fn short(hash: &Hash) -> String {
     hash.to_string().chars().take(SHORT).collect()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use countersign_canon::Json;
+use countersign_display::shell;
 use countersign_policy::manifest::Manifest;
 
 use crate::errors::{Code, Failure};
@@ -89,7 +90,7 @@ fn exists(path: &Path) -> Failure {
 
 fn summary(path: &Path, scan: &Scan) -> String {
     let mut lines: Vec<String> = scan.findings.iter().map(Finding::to_string).collect();
-    let path = path.display();
+    let path = shell(&path.display().to_string());
     let not_seen: Vec<&str> = scan
         .skipped
         .iter()

@@ -63,12 +63,9 @@ impl Diff {
     }
 
     fn next(&self, definition: &Definition) -> String {
-        format!(
-            "next: countersign tools accept {} {} {}",
-            inline(&self.server),
-            inline(&self.tool),
-            definition.digest()
-        )
+        let digest = definition.digest().to_string();
+        let which = output::words([self.server.as_str(), &self.tool, &digest]);
+        format!("next: countersign tools accept {which}")
     }
 }
 
