@@ -25,6 +25,35 @@ pub(crate) enum Fit {
     Other,
 }
 
+/// A command that starts a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommandId {
+    /// Its program and its words.
+    pub(crate) words: Digest,
+    /// The same, in the folder in which it runs.
+    pub(crate) here: Digest,
+    /// Whether one of its words is a file of that folder now.
+    pub(crate) names_file: bool,
+}
+
+impl CommandId {
+    /// What a book notes that knows no command.
+    pub(crate) fn noted(self) -> Digest {
+        match self.names_file {
+            true => self.here,
+            false => self.words,
+        }
+    }
+
+    /// Whether a book has noted it.
+    ///
+    /// SECURITY: a server that makes or removes a file which its words name is still the same one, or it
+    /// would leave behind what was seen of it.
+    fn starts(self, book: &Book) -> bool {
+        book.commands().contains(&self.words) || book.commands().contains(&self.here)
+    }
+}
+
 impl Books {
     pub(crate) fn new(data: &Path) -> Self {
         Self {
@@ -48,14 +77,14 @@ impl Books {
     pub(crate) fn claim(
         &self,
         server: &str,
-        command: Digest,
+        command: CommandId,
     ) -> Result<(Book, Vec<Book>, Fit), Failure> {
         let _turn = self.turn()?;
         let (mut book, others) = self.of(server)?;
-        let fit = match book.commands().contains(&command) {
+        let fit = match command.starts(&book) {
             true => Fit::Same,
             false if book.commands().is_empty() => {
-                book.accept_command(command);
+                book.accept_command(command.noted());
                 self.write(&book)?;
                 Fit::Same
             }
@@ -69,9 +98,9 @@ impl Books {
     }
 
     /// Whether a server of this name is started by this command, as far as anybody has noted.
-    pub(crate) fn is_free(&self, server: &str, command: Digest) -> Result<bool, Failure> {
+    pub(crate) fn is_free(&self, server: &str, command: CommandId) -> Result<bool, Failure> {
         let (book, _) = self.of(server)?;
-        Ok(book.commands().is_empty() || book.commands().contains(&command))
+        Ok(book.commands().is_empty() || command.starts(&book))
     }
 
     /// Held while somebody looks at a book and writes it.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use countersign_canon::{Digest, Json};
+use countersign_canon::Json;
 use countersign_engine::Engine;
 use countersign_mcp::http::{
     Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream, UpstreamError,
@@ -20,10 +20,11 @@ use countersign_store::Folder;
 use super::config::{self, Config, is_name};
 use super::follow::Follower;
 use super::host::Wrapper;
+use super::identity::Known;
 use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, observed, origin, pin, random};
 use super::{guard, identity};
-use crate::books::Books;
+use crate::books::{Books, CommandId};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output;
@@ -77,7 +78,7 @@ struct Place {
     path: String,
     upstream: Upstream,
     /// The digest of the command, if it is a program.
-    command: Option<Digest>,
+    command: Option<CommandId>,
     rules: Rules,
 }
 
@@ -180,7 +181,7 @@ impl Serve {
             let named = self.upstream.iter().map(|text| named(text).map(place));
             return named.collect();
         }
-        let command = identity::digest(&self.command, None);
+        let command = identity::command(&self.command, None);
         let books = Books::new(self.rules.folder()?.path());
         let name = identity::name(&self.command, command, &books)?;
         let upstream = program(self.command.clone(), Vec::new(), None)?;
@@ -213,7 +214,7 @@ impl Serve {
                     env.push((name, value));
                 }
                 let command: Vec<_> = command.into_iter().map(OsString::from).collect();
-                identity = Some(identity::digest(&command, folder.as_deref()));
+                identity = Some(identity::command(&command, folder.as_deref()));
                 program(command, env, folder)?
             }
         };
@@ -255,7 +256,7 @@ impl Serve {
 struct Desk {
     server: String,
     /// The digest of the command, if it is a program.
-    command: Option<Digest>,
+    command: Option<CommandId>,
     engine: Arc<Engine>,
     folder: Folder,
     rules: Rules,
@@ -277,15 +278,15 @@ impl Reception for Desk {
 impl Desk {
     fn open(&self, mut about: Vec<(&'static str, Json)>) -> Result<Opened, Failure> {
         let books = Books::new(self.folder.path());
-        let (mut book, others) = {
+        let mut known = {
             let _reading = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
             match self.command {
-                Some(command) => identity::book(&self.server, command, &books)?,
-                None => books.of(&self.server)?,
+                Some(command) => Known::started(&self.server, command, &books)?,
+                None => Known::at_an_address(&self.server, &books)?,
             }
         };
         if self.rules.has_manifest() {
-            pin(&mut book, &self.engine.policies());
+            pin(&mut known.book, &self.engine.policies());
         }
         let (scope, server) = (self.rules.scope()?, self.server.as_str());
         if let Some(follower) = &self.follower {
@@ -300,7 +301,7 @@ impl Desk {
         let observed = (!self.rules.has_manifest()).then(|| Arc::clone(&self.engine));
         Ok(Opened {
             gate,
-            session: Session::new(settings, Shelf::new(book, others)),
+            session: Session::new(settings, known.shelf()),
             host: Box::new(OneAtATime {
                 wrapper: Wrapper::new(books, observed),
                 keeping: Arc::clone(&self.keeping),

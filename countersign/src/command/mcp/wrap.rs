@@ -9,10 +9,10 @@ use clap::Args;
 use countersign_canon::Json;
 use countersign_event::Scope;
 use countersign_mcp::stdio::Door;
-use countersign_mcp::tools::Shelf;
 use countersign_mcp::{Gate, Session};
 
 use super::host::Wrapper;
+use super::identity::Known;
 use super::reload::{Hangups, Journal, Watch};
 use super::rules::{Rules, origin, pin};
 use super::{guard, identity};
@@ -55,14 +55,14 @@ impl Wrap {
         let watch = Watch::new(self.rules.files());
         let engine = self.rules.engine()?;
         let books = Books::new(folder.path());
-        let identity = identity::digest(&self.command, None);
+        let identity = identity::command(&self.command, None);
         let server = match &self.server {
             Some(name) => name.clone(),
             None => identity::name(&self.command, identity, &books)?,
         };
-        let (mut book, others) = identity::book(&server, identity, &books)?;
+        let mut known = Known::started(&server, identity, &books)?;
         if self.rules.has_manifest() {
-            pin(&mut book, &engine.policies());
+            pin(&mut known.book, &engine.policies());
         }
         let scope = self.rules.scope()?;
         if !self.rules.has_manifest() {
@@ -87,7 +87,7 @@ impl Wrap {
             guard: Some(guard::command()?),
             gate,
             max_frame_bytes: self.rules.max_frame,
-            session: Session::new(settings, Shelf::new(book, others)),
+            session: Session::new(settings, known.shelf()),
             host: Box::new(Wrapper::new(books, observed)),
         };
         let ending = std::io::stdin()

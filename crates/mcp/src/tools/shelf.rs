@@ -13,6 +13,8 @@ pub struct Shelf {
     book: Book,
     /// The books of other servers.
     others: Vec<Book>,
+    /// The books of servers that may be this one, started by other words.
+    kin: Vec<Book>,
     /// What accepted names look like, with the first of each look.
     looks: BTreeMap<String, String>,
     listed: BTreeMap<String, Listed>,
@@ -67,11 +69,22 @@ impl Shelf {
         Self {
             book,
             others,
+            kin: Vec::new(),
             looks,
             listed: BTreeMap::new(),
             complete: false,
             changed_book: false,
         }
+    }
+
+    /// The same beside servers that may be this one: it may offer what they offer, and nothing else by that name.
+    #[must_use]
+    pub fn with_kin(mut self, kin: Vec<Book>) -> Self {
+        for name in kin.iter().flat_map(|book| book.pins().keys()) {
+            remember(name, &mut self.looks);
+        }
+        self.kin = kin;
+        self
     }
 
     /// Puts a whole list on the shelf, in the place of what was there.
@@ -99,7 +112,7 @@ impl Shelf {
         self.listed.insert(name, listed);
         // SECURITY: a newcomer that poses as something else is not accepted by being seen.
         let poses = self
-            .shadowed(definition.name())
+            .shadowed(definition.name(), definition.digest())
             .or(self.confusable(definition.name()));
         let news = match (twice, poses) {
             (true, _) => false,
@@ -140,7 +153,7 @@ impl Shelf {
                 now,
             },
             None => self
-                .shadowed(name)
+                .shadowed(name, now)
                 .or(self.confusable(name))
                 // FAIL-CLOSED: what is listed and poses as nothing was accepted when it was seen.
                 .unwrap_or(Standing::Ambiguous),
@@ -173,11 +186,14 @@ impl Shelf {
         &self.book
     }
 
-    fn shadowed(&self, name: &str) -> Option<Standing> {
-        let first = self
-            .others
-            .iter()
-            .find(|book| book.pins().contains_key(name))?;
+    fn shadowed(&self, name: &str, digest: Digest) -> Option<Standing> {
+        let offers = |book: &&Book| book.pins().contains_key(name);
+        let differs = |book: &&Book| {
+            let pin = book.pins().get(name);
+            pin.is_some_and(|pin| pin.digest != digest)
+        };
+        let other = self.others.iter().find(offers);
+        let first = other.or_else(|| self.kin.iter().find(differs))?;
         (!self.book.pins().contains_key(name)).then(|| Standing::Shadowed {
             server: first.server().to_owned(),
         })

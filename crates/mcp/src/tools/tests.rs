@@ -112,6 +112,23 @@ fn a_tool_that_is_listed_twice_is_ambiguous() {
 }
 
 #[test]
+fn a_server_that_may_be_one_that_is_known_offers_what_that_offers_or_nothing() {
+    let mut known = Book::new("s");
+    for name in ["same", "other"] {
+        assert_eq!(known.see(&named(name)), Sighting::New);
+    }
+    let changed = definition(r#"{"name":"other","x":1}"#);
+    let mut kin = Shelf::new(Book::new("s-0a1b2c3d"), vec![]).with_kin(vec![known]);
+    kin.fill(&[named("same"), changed, named("new"), named("s\u{430}me")]);
+    assert_eq!(kin.standing("same"), Standing::Accepted);
+    assert_eq!(kin.standing("new"), Standing::Accepted);
+    let server = "s".to_owned();
+    assert_eq!(kin.standing("other"), Standing::Shadowed { server });
+    let tool = "same".to_owned();
+    assert_eq!(kin.standing("s\u{430}me"), Standing::Confusable { tool });
+}
+
+#[test]
 fn newcomers_that_pose_as_others_are_not_accepted() {
     let mut mail = Book::new("mail");
     assert_eq!(mail.see(&named("send_mail")), Sighting::New);
