@@ -232,9 +232,30 @@ fn an_older_backup_is_never_lost() {
     fs::write(home.path(CURSOR), &edited).unwrap();
     assert_eq!(home.connect(&["cursor", "--yes"]).0, 0);
     assert_eq!(home.text(&format!("{BACKUP}.1")), SERVERS);
-    assert_eq!(home.text(BACKUP), edited);
+    // What was there before us, and what the client has added since.
+    let added = SERVERS.replace("\"a\":", "\"b\": {\"command\": \"z\"}, \"a\":");
+    let without_us = added.replace("\"true\"", "\"true\", \"args\": []");
+    assert_eq!(home.text(BACKUP), without_us);
     assert_eq!(home.connect(&["cursor", "--undo", "--yes"]).0, 0);
-    assert_eq!(home.text(CURSOR), edited);
+    assert_eq!(home.text(CURSOR), without_us);
+}
+
+#[test]
+fn only_this_program_guards_a_server() {
+    let evil = r#"{"mcpServers":{"a":{"command":"./evil/countersign","args":["mcp","--","x"]}}}"#;
+    let home = Home::new(&[(CURSOR, evil), ("evil/countersign", "")]);
+    let (code, said) = home.connect(&["cursor", "--yes"]);
+    assert!(code == 0 && said.contains("✗ a"), "{said}");
+    let program = env!("CARGO_BIN_EXE_countersign");
+    for (options, mark) in [("", "✓ a"), (r#""--mode","observe","#, "✗ a")] {
+        let ours = format!(
+            r#"{{"mcpServers":{{"a":{{"command":"{program}","args":["mcp",{options}"--","x"]}}}}}}"#
+        );
+        let home = Home::new(&[(CURSOR, &ours)]);
+        let (code, said) = home.connect(&["cursor", "--yes"]);
+        assert!(code == 0 && said.contains(mark), "{said}");
+        assert_eq!(home.text(CURSOR), ours);
+    }
 }
 
 /// The places at which a run can be killed, as it would leave them behind.

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use countersign_display::shell;
 
 use super::manifest;
 use crate::cli::DataFolder;
@@ -102,7 +103,8 @@ impl Connect {
         if write {
             self.confirm()?;
             for (target, plan) in planned.iter().filter(|(_, plan)| !plan.changes.is_empty()) {
-                target.write(&plan.text, keep)?;
+                let original = self.original(target, &wrapper)?;
+                target.write(&plan.text, &original, keep)?;
             }
         }
         // The work is done: whoever does not read on has not changed that.
@@ -112,6 +114,28 @@ impl Connect {
         };
         told.map_err(|error| Failure::from(error).loud())?;
         Ok(Exit::Done)
+    }
+
+    /// What the file would be without us. Clients write their files too, and then it is no longer what we wrote:
+    /// what we put in front of servers before is no part of what was there before us.
+    fn original(&self, target: &Target, wrapper: &Wrapper) -> Result<String, Failure> {
+        let guarded = |text: &str| {
+            let plan = plan::plan(text, self.client.form(), wrapper, &[]);
+            plan.map(Plan::into_guarded)
+                .map_err(|error| refused(&target.path, &error))
+        };
+        let Some(older) = target.older() else {
+            return Ok(target.text.clone());
+        };
+        let by_hand = guarded(&older)?;
+        let mut ours = guarded(&target.text)?;
+        ours.retain(|server| !by_hand.contains(server));
+        if ours.is_empty() {
+            return Ok(target.text.clone());
+        }
+        plan::release(&target.text, self.client.form(), wrapper, &ours)
+            .map(|plan| plan.text)
+            .map_err(|error| refused(&target.path, &error))
     }
 
     fn bring_back(&self, targets: Vec<Target>, format: Format) -> Result<Exit, Failure> {
@@ -275,14 +299,14 @@ impl Connect {
         match &self.config {
             Some(file) => format!(
                 "countersign connect {client} --config {}{undo}",
-                file.display()
+                shell(&file.display().to_string())
             ),
             None if self.project == Path::new(".") => {
                 format!("countersign connect {client}{undo}")
             }
             None => format!(
                 "countersign connect {client} --project {}{undo}",
-                self.project.display()
+                shell(&self.project.display().to_string())
             ),
         }
     }

@@ -1,12 +1,13 @@
 //! `countersign demo`
 
 use std::fs;
-use std::io::{BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use countersign_approval::{Decision, Reason};
 use countersign_canon::{Hash, Json, Limits};
+use countersign_display::shell;
 use countersign_event::{EventType, Line};
 use countersign_store::{Filter, Folder, Reader};
 use countersign_verify::{Expectation, Report, Selection};
@@ -45,6 +46,9 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        if let Some(place) = &self.data {
+            refuse_used(place)?;
+        }
         let folder = Folder::new(self.data.clone().map_or_else(temporary, Ok)?);
         let (operator, manifest) = Operator::new(&folder)?;
         let effects = shop::effects(folder.path());
@@ -195,8 +199,26 @@ fn check(folder: &Folder, session: &str) -> Result<bool, Failure> {
     Ok(untouched.is_good() && all_found)
 }
 
+/// SECURITY: what is played here leaves somebody who may approve, and the key to do it with.
+fn refuse_used(place: &Path) -> Result<(), Failure> {
+    let is_free = match fs::read_dir(place) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    match is_free {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Code::Exists,
+            format!(
+                "`{}` is there already, and the demo plays in a folder of its own",
+                place.display()
+            ),
+        )),
+    }
+}
+
 fn next_steps(folder: &Folder, session: &str) -> String {
-    let data = folder.path().display();
+    let data = shell(&folder.path().display().to_string());
     format!(
         "\nnext:\n  countersign log list --data {data} --session {session}\n  \
          countersign verify --data {data}\n  countersign mcp -- YOUR-MCP-SERVER"

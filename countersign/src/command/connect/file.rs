@@ -61,8 +61,13 @@ impl Target {
         beside(&self.real, BACKUP)
     }
 
-    /// Replaces the file, and keeps what it was unless it is `Keep::Nothing`.
-    pub(super) fn write(&self, new: &str, keep: Keep) -> Result<(), Failure> {
+    /// The backup that was made last.
+    pub(super) fn older(&self) -> Option<String> {
+        text_of(&self.backup()).ok()
+    }
+
+    /// Replaces the file, and keeps what it was before us unless it is `Keep::Nothing`.
+    pub(super) fn write(&self, new: &str, original: &str, keep: Keep) -> Result<(), Failure> {
         self.check_unchanged()?;
         let digest = Digest::of(new.as_bytes());
         let note = match self.note()? {
@@ -76,10 +81,10 @@ impl Target {
             }
             _ if keep == Keep::Nothing => None,
             _ => {
-                self.keep_older_backup()?;
-                self.replace(&self.backup(), self.text.as_bytes())?;
+                self.keep_older_backup(original)?;
+                self.replace(&self.backup(), original.as_bytes())?;
                 Some(Note {
-                    original: Digest::of(self.text.as_bytes()),
+                    original: Digest::of(original.as_bytes()),
                     written: vec![digest],
                 })
             }
@@ -170,9 +175,9 @@ impl Target {
     }
 
     /// A backup of something else is not ours to lose.
-    fn keep_older_backup(&self) -> Result<(), Failure> {
+    fn keep_older_backup(&self, original: &str) -> Result<(), Failure> {
         let backup = self.backup();
-        if !backup.exists() || text_of(&backup).is_ok_and(|text| text == self.text) {
+        if !backup.exists() || text_of(&backup).is_ok_and(|text| text == original) {
             return Ok(());
         }
         let free = (1..u32::MAX)

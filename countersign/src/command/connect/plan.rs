@@ -20,7 +20,13 @@ impl Wrapper {
     /// Puts us in front.
     fn connect(&self, name: &str, program: Program) -> Result<Rewritten, Reason> {
         if self.wraps(&program) {
-            return Err(Reason::Already);
+            return Err(
+                match (self.is_this(&program.command), observes(&program.args)) {
+                    (true, false) => Reason::Already,
+                    (true, true) => Reason::Unclear("countersign only observes it"),
+                    (false, _) => Reason::Unclear("another program called countersign starts it"),
+                },
+            );
         }
         let mut words = vec!["mcp".to_owned()];
         words.extend(self.options.iter().cloned());
@@ -65,12 +71,29 @@ impl Wrapper {
         })
     }
 
+    /// Whether it looks like us.
     fn wraps(&self, program: &Program) -> bool {
         let path = Path::new(&program.command);
-        let is_ours = program.command == self.program
-            || path.file_stem().is_some_and(|name| name == "countersign");
+        let is_called = path.file_stem().is_some_and(|name| name == "countersign");
+        let is_ours = is_called || self.is_this(&program.command);
         is_ours && program.args.first().is_some_and(|word| word == "mcp")
     }
+
+    /// SECURITY: a file that comes with a project may name a program of that project as it likes. A name
+    /// without a folder is looked up by the client, where projects have no say.
+    fn is_this(&self, command: &str) -> bool {
+        let real = |path: &str| std::fs::canonicalize(path).ok();
+        command == self.program
+            || command == "countersign"
+            || real(command).is_some_and(|found| Some(found) == real(&self.program))
+    }
+}
+
+/// Whether calls are recorded and not decided.
+fn observes(args: &[String]) -> bool {
+    let ours = args.iter().take_while(|word| *word != "--");
+    let ours: Vec<&str> = ours.map(String::as_str).collect();
+    ours.contains(&"--mode=observe") || ours.windows(2).any(|two| two == ["--mode", "observe"])
 }
 
 /// How a server is started from now on, and what has to be written for it.
@@ -202,6 +225,13 @@ pub(super) fn masked(text: &str, form: Form) -> Result<String, Unreadable> {
 }
 
 impl Plan {
+    /// The servers that went through us before.
+    pub(super) fn into_guarded(self) -> Vec<String> {
+        let already = self.left.into_iter();
+        let already = already.filter(|left| left.reason == Reason::Already);
+        already.map(|left| left.server).collect()
+    }
+
     /// FAIL-CLOSED: what was written must read as what was meant, whatever the file looked like.
     fn check(&self, form: Form) -> Result<(), Unreadable> {
         let found = entry::read(&self.text, form)?;
