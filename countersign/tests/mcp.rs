@@ -305,6 +305,39 @@ fn a_signal_reaches_the_server_and_its_end_is_ours() {
     place.verify();
 }
 
+/// Notes signals, and answers late where it is asked to.
+const SLOW: &str = r#"
+import json, signal, sys, time
+def note(number, _): print(signal.Signals(number).name, file=sys.stderr, flush=True)
+for name in ("SIGINT", "SIGHUP", "SIGUSR1"): signal.signal(getattr(signal, name), note)
+for line in sys.stdin:
+    message = json.loads(line)
+    time.sleep(7 if "params" in message else 0)
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}), flush=True)
+"#;
+
+#[test]
+fn what_a_server_does_about_signals_and_when_it_answers_is_its_own() {
+    let place = Place::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "--data"]).arg(place.path("data"));
+    let mut client = Client::start(command.args(["--", "python3", "-c", SLOW]));
+    client.ask(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    for signal in ["-INT", "-HUP", "-USR1"] {
+        kill(signal, client.child.id());
+    }
+    // Longer than a server is given that nobody waits for.
+    client.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping","params":{}}"#);
+    client.close();
+    assert!(client.answer().contains("\"id\": 2"));
+    let (status, stderr) = client.wait();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    for signal in ["SIGINT", "SIGHUP", "SIGUSR1"] {
+        assert!(stderr.contains(signal), "{stderr}");
+    }
+    place.verify();
+}
+
 #[test]
 fn the_server_dies_with_us_even_when_we_are_killed() {
     let place = Place::new();

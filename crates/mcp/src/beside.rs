@@ -16,9 +16,16 @@ pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, S
     }
     let part = |span: Option<Span>| span.map(|span| frame.part(span));
     let mut found = members(part(params.whole), is_known)?;
-    let meta = members(part(params.meta), is_known_meta)?;
-    if !meta.is_empty() {
-        found.insert("_meta".to_owned(), Json::Object(meta));
+    let meta = match part(params.meta) {
+        Some(text) if !text.starts_with(b"{") => {
+            Some(Json::admit(text, &Limits::event()).map_err(|error| format!("`_meta`: {error}"))?)
+        }
+        meta => Some(members(meta, is_known_meta)?)
+            .filter(|meta| !meta.is_empty())
+            .map(Json::Object),
+    };
+    if let Some(meta) = meta {
+        found.insert("_meta".to_owned(), meta);
     }
     if found.is_empty() {
         return Ok(args);
@@ -47,7 +54,7 @@ pub(crate) fn split(all: &Json, frame: &Frame, params: &Params) -> Option<Json> 
     }
 }
 
-fn members(text: Option<&[u8]>, is_known: fn(&str) -> bool) -> Result<Object, String> {
+fn members(text: Option<&[u8]>, is_known: fn(&str, &[u8]) -> bool) -> Result<Object, String> {
     let mut found = Object::new();
     let Some(text) = text.filter(|text| text.starts_with(b"{")) else {
         return Ok(found);
@@ -56,10 +63,11 @@ fn members(text: Option<&[u8]>, is_known: fn(&str) -> bool) -> Result<Object, St
     let mut scan = Scan::new(text, &LIMITS).map_err(|error| error.to_string())?;
     let scanned = scan.object(|scan, key| {
         let value = scan.value()?;
-        if is_known(&key) {
+        let value = text.get(value).unwrap_or_default();
+        if is_known(&key, value) {
             return Ok(());
         }
-        match Json::admit(text.get(value).unwrap_or_default(), &Limits::event()) {
+        match Json::admit(value, &Limits::event()) {
             Ok(value) => {
                 found.insert(key.into_owned(), value);
             }
@@ -75,17 +83,23 @@ fn members(text: Option<&[u8]>, is_known: fn(&str) -> bool) -> Result<Object, St
 }
 
 /// The parameters that are judged for themselves.
-fn is_known(key: &str) -> bool {
+fn is_known(key: &str, _: &[u8]) -> bool {
     matches!(key, "name" | "arguments" | "_meta")
 }
 
-/// What the protocol says about a message and its sender, and what is meant for us.
-fn is_known_meta(key: &str) -> bool {
-    matches!(
-        key,
-        "progressToken" | "traceparent" | "tracestate" | "baggage"
-    ) || key.starts_with("io.modelcontextprotocol/")
-        || key == APPROVAL
+/// What the protocol says about a message and its sender, in the form that it has there, and what is meant
+/// for us.
+fn is_known_meta(key: &str, value: &[u8]) -> bool {
+    let begins = value.first().copied().unwrap_or_default();
+    let name = key.strip_prefix("io.modelcontextprotocol/");
+    match (key, name) {
+        (APPROVAL, _) => true,
+        ("progressToken", _) => matches!(begins, b'"' | b'-' | b'0'..=b'9'),
+        ("traceparent" | "tracestate" | "baggage", _) => begins == b'"',
+        (_, Some("protocolVersion" | "logLevel" | "subscriptionId")) => begins == b'"',
+        (_, Some("clientInfo" | "clientCapabilities" | "related-task")) => begins == b'{',
+        _ => false,
+    }
 }
 
 /// Under which name it stands among the arguments.
@@ -125,10 +139,23 @@ mod tests {
     fn what_the_protocol_says_of_a_message_is_no_argument_and_everything_else_is() {
         assert_eq!(
             joined(
-                r#","_meta":{"progressToken":1,"io.modelcontextprotocol/x":2,"countersign/approval":"a"}"#
+                r#","_meta":{"progressToken":1,"io.modelcontextprotocol/clientInfo":{},"baggage":"b=1","countersign/approval":"a"}"#
             ),
             r#"{"a":1}"#
         );
+        // Neither a name that the protocol might have, nor a form that it has not.
+        for meta in [
+            r#"{"io.modelcontextprotocol/amount":5}"#,
+            r#"{"baggage":{"amount":5}}"#,
+            r#"{"progressToken":{"amount":5}}"#,
+            r#"["amount",5]"#,
+            r#""amount 5""#,
+        ] {
+            assert_eq!(
+                joined(&format!(r#","_meta":{meta}"#)),
+                format!(r#"{{"a":1,"countersign/beside":{{"_meta":{meta}}}}}"#)
+            );
+        }
         assert_eq!(
             joined(r#","task":{"ttl":1},"_meta":{"shop/amount":5},"inputResponses":{"q":true}"#),
             r#"{"a":1,"countersign/beside":{"_meta":{"shop/amount":5},"inputResponses":{"q":true},"task":{"ttl":1}}}"#

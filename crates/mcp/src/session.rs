@@ -172,6 +172,11 @@ impl Session {
         self.era
     }
 
+    /// Whether the client waits for an answer.
+    pub fn is_awaited(&self) -> bool {
+        self.asked.iter().next().is_some()
+    }
+
     /// Whether calls wait that the server may yet get.
     pub fn has_unsent(&self) -> bool {
         self.asked.iter().any(|(_, asked)| {

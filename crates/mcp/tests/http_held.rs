@@ -63,6 +63,21 @@ async fn a_client_that_waits_hears_of_it_on_a_stream_that_ends_with_the_result()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_ends_the_session_takes_back_what_it_waits_for() {
+    let (web, mut client) = web().await;
+    let mut other = beside(&web, &client).await;
+    client.start("POST", "", &call("1", "deploy", "{}")).await;
+    until(&web, &[State::Pending]).await;
+    assert_eq!(other.ask("DELETE", "", "").await.status, 200);
+    until(&web, &[State::Cancelled]).await;
+    let got = client.finish().await;
+    assert_eq!(json(&got.body).get("id").unwrap().as_u64(), Some(1));
+    assert_eq!(web.effects(), 0);
+    drop((client, other));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_that_wait_side_by_side_each_get_their_own_answer() {
     let (web, mut first) = web().await;
     let mut second = beside(&web, &first).await;

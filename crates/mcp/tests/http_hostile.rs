@@ -43,6 +43,10 @@ async fn no_trick_makes_a_call_without_a_permit() {
         ("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"secret"}}"#.to_owned(), 400),
         ("", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","name":"secret"}}"#.to_owned(), 400),
         ("", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"secret"}}"#.to_owned(), 400),
+        // Keys that some readers end at a NUL, or trim.
+        ("", r#"{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"secret"}}"#.to_owned(), 400),
+        ("", r#"{"jsonrpc":"2.0","id":1,"method ":"tools/call","method":"ping","params":{"name":"secret"}}"#.to_owned(), 400),
+        ("", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name\u0000x":"secret","name":"read"}}"#.to_owned(), 400),
         // No id, so that nobody would hear of it.
         ("", r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"write"}}"#.to_owned(), 202),
         // Names that some reader might take for the method.
@@ -55,6 +59,7 @@ async fn no_trick_makes_a_call_without_a_permit() {
         ("host: evil.example\r\n", read.clone(), 403),
         ("origin: http://evil.example\r\n", read.clone(), 403),
         ("origin: null\r\n", read.clone(), 403),
+        ("sec-fetch-site: cross-site\r\n", read.clone(), 403),
         ("origin: http://localhost\r\norigin: http://evil.example\r\n", read.clone(), 403),
         // Somebody else's session, or two.
         ("mcp-session-id: guessed\r\n", read.clone(), 404),
@@ -149,7 +154,8 @@ async fn failing(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> St
     drop((client, other));
     web.close().await;
     let body = got.body.trim();
-    let data = body.lines().find_map(|line| line.strip_prefix("data: "));
+    let mut data = body.lines().rev();
+    let data = data.find_map(|line| line.strip_prefix("data: "));
     let message = data.unwrap_or(body);
     assert!(message.contains("\"id\":7"), "{message}");
     error(message).1
@@ -234,8 +240,59 @@ async fn a_server_that_fails_leaves_an_error_with_the_id() {
         failing(|_| Answer::Body(200, zipped, b"\x1f\x8b".to_vec())).await,
         refused
     );
+    // It sends clients elsewhere: who followed would leave by another door.
+    let elsewhere = "location: http://127.0.0.1:1/mcp\r\n";
+    for status in [301, 302, 303, 307, 308] {
+        let redirect = move |_: &Seen| Answer::Body(status, elsewhere, Vec::new());
+        assert_eq!(failing(redirect).await, "SERVER_REDIRECTS");
+    }
     // It hangs; the manifest gives a call a second.
     assert_eq!(failing(|_| Answer::Hang).await, "TIMEOUT");
+    // It never stops speaking, and never answers.
+    assert_eq!(failing(|_| endless()).await, "TIMEOUT");
+}
+
+/// Events without a pause, until nobody reads them.
+fn endless() -> Answer {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n";
+    let events = Bytes::from(event.repeat(200));
+    tokio::spawn(async move {
+        for _ in 0..1_000_000 {
+            if sender.send(events.clone()).is_err() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    Answer::Events(receiver)
+}
+
+/// What its revision says has no sessions is judged in none, so it must not run in one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_judged_outside_a_session_does_not_run_in_it() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    assert!(
+        client
+            .post(&call("1", "read", "{}"))
+            .await
+            .body
+            .contains("done")
+    );
+    let apart = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let mut other = web.client().await;
+    for session in [client.session.clone(), Some("made-up".to_owned())] {
+        other.session = session;
+        let got = other.post(&apart.replace("\"id\":2", "\"id\":3")).await;
+        let calls = web.seen().into_iter().filter(Seen::is_call);
+        let calls: Vec<_> = calls.map(|seen| seen.header("mcp-session-id")).collect();
+        assert!(calls[1..].iter().all(Option::is_none), "{calls:?} {got:?}");
+    }
+    assert!(web.effects() > 1);
+    drop((client, other));
+    web.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

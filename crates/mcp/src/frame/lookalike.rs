@@ -1,16 +1,18 @@
 //! Keys that a careless reader takes for another key.
 //!
-//! Some JSON libraries match keys without regard to case. If `Method` passed here as an unknown
-//! member, such a server would run a method that nobody has looked at.
+//! Some JSON libraries match keys without regard to case, others end a key at its first NUL or trim it. If
+//! `Method` passed here as an unknown member, such a server would run a method that nobody has looked at.
 
 use super::error::Fault;
 
-/// Refuses a key that is not `known`, but that differs from one of them in case alone.
+/// Refuses a key that is not `known`, but that differs from one of them in case, in what follows a NUL or in
+/// blanks alone.
 pub(super) fn refuse(key: &str, known: &[&'static str]) -> Result<(), Fault> {
     if known.contains(&key) {
         return Ok(());
     }
-    match known.iter().find(|known| folds_to(key, known)) {
+    let read = key.split('\0').next().unwrap_or(key).trim();
+    match known.iter().find(|known| folds_to(read, known)) {
         Some(known) => Err(Fault::LookAlike {
             found: key.escape_debug().to_string(),
             known,

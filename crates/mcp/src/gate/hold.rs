@@ -128,7 +128,7 @@ pub(super) fn gone() -> Refused {
 
 fn waiting(reason: &str, code: &str) -> String {
     format!(
-        "held ({reason}): a human has to approve this call (code {code}); tell the operator and wait, do \
-         not work around it"
+        "held ({reason}): a human has to approve this call (code {code}); tell the operator, wait, and make \
+         the same call again when it is approved; do not work around it"
     )
 }

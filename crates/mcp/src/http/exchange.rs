@@ -207,6 +207,11 @@ impl Exchange {
         if let Err(refused) = self.meet(&response).await {
             return Box::pin(self.fail(refused, waiting)).await;
         }
+        let status = response.status();
+        if status.is_redirection() || status.is_informational() {
+            // SECURITY: a client that follows would leave by another door.
+            return Box::pin(self.fail(REDIRECTED, waiting)).await;
+        }
         let whole = response.headers().get(CONTENT_TYPE);
         let whole = whole
             .and_then(|value| value.to_str().ok())
@@ -231,6 +236,9 @@ impl Exchange {
     async fn meet(&mut self, response: &Response<Incoming>) -> Result<(), Loss> {
         if self.verb == Verb::DELETE && response.status().is_success() {
             self.lobby.forget(&self.headers);
+            if self.headers.contains_key(headers::SESSION) {
+                self.link.leave().await;
+            }
         }
         if response.status() == StatusCode::NOT_FOUND && self.method != Some(Method::Initialize) {
             self.lobby.forget(&self.headers);
@@ -241,7 +249,8 @@ impl Exchange {
         self.lobby.register(response.headers(), &self.link).await
     }
 
-    /// What comes first: the server, the client's end, time, or somebody else's job for this request.
+    /// What comes first: somebody else's job for this request, time, the server, or the client's end. A server
+    /// that never stops speaking keeps neither of the first two waiting.
     pub(super) async fn turn<T>(
         &mut self,
         closed: impl Future<Output = ()>,
@@ -262,10 +271,10 @@ impl Exchange {
         };
         let job = tokio::select! {
             biased;
-            came = server => return Turn::Server(came),
-            () = closed => return Turn::Gone,
             job = job => job,
             () = late => None,
+            came = server => return Turn::Server(came),
+            () = closed => return Turn::Gone,
         };
         Turn::Came(match job {
             Some(letter) => self.open(letter).await,
@@ -510,6 +519,11 @@ pub(super) const UNREADABLE: Loss = Loss {
     code: "server_frame_refused",
     reason: "SERVER_FRAME_REFUSED",
     text: "the server's answer was refused: it is not a message that can be read",
+};
+const REDIRECTED: Loss = Loss {
+    code: "server_redirects",
+    reason: "SERVER_REDIRECTS",
+    text: "the server sends clients elsewhere; tell the operator to give its new address, do not retry",
 };
 pub(super) const BROKEN_OFF: Loss = Loss {
     code: "server_gone",

@@ -277,6 +277,12 @@ impl Link {
         latest.map(|(id, _)| id.clone())
     }
 
+    /// The client has ended the session: nobody waits for a human any more.
+    pub(super) async fn leave(self: &Arc<Self>) {
+        let effects = self.change(None, Session::client_closed);
+        drop(self.drive(effects, None).await);
+    }
+
     pub(super) fn is_late(&self, now: Instant) -> bool {
         self.session().deadline().is_some_and(|time| time <= now)
     }

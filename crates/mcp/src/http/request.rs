@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign_canon::Json;
-use countersign_web::{Access, ReadError};
+use countersign_web::{Access, ReadError, Stranger};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, ORIGIN, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
@@ -65,6 +65,9 @@ impl Connection {
     ) -> Response<Sent> {
         if let Err(stranger) = access.check(request.uri(), request.headers()) {
             return reply::stranger(stranger);
+        }
+        if is_embedded(request.headers()) {
+            return reply::stranger(Stranger::Origin);
         }
         if access.has_token() {
             // SECURITY: the door's own token is nobody else's business.
@@ -384,6 +387,14 @@ impl Message {
     }
 }
 
+/// Whether a page of another site has a browser ask for this, as it asks for a picture: without saying who
+/// asks. Where that is said, it was judged.
+fn is_embedded(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    let is_other = site.is_some_and(|site| site != "none" && site != "same-origin");
+    is_other && !headers.contains_key(ORIGIN)
+}
+
 /// What carries a message, and the message.
 pub(super) fn exchange(
     lobby: &Arc<Lobby>,
@@ -392,9 +403,14 @@ pub(super) fn exchange(
     message: Message,
     form: Form,
 ) -> (Box<Exchange>, Frame) {
+    let mut headers = headers::to_server(&head.headers);
+    if message.is_stateless {
+        // SECURITY: it was not judged as part of that session, so it does not run there.
+        headers.remove(headers::SESSION);
+    }
     let exchange = Box::new(Exchange {
         original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
-        headers: headers::to_server(&head.headers),
+        headers,
         verb: Verb::POST,
         id: message.id,
         method: message.method,

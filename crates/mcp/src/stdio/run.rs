@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use countersign_engine::Haste;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use crate::gate::{Quick, Soon};
@@ -68,6 +68,8 @@ struct Loop {
     session: Session,
     host: Box<dyn Host>,
     server: Server,
+    /// Where the client hears, to see whether it still does.
+    client_end: OwnedFd,
     from_client: Source,
     from_server: Source,
     to_client: Writer,
@@ -92,7 +94,8 @@ struct Loop {
 impl Door {
     /// Starts the server and carries frames until one side is gone. Gives how the server ended.
     pub fn run(mut self, client_in: OwnedFd, client_out: OwnedFd) -> io::Result<Ending> {
-        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2])?;
+        let client_end = client_out.try_clone()?;
         let (server, pipes) = Server::start(&mut self.command)?;
         let group = server.group();
         let guard = match self.guard {
@@ -128,6 +131,7 @@ impl Door {
             session: self.session,
             host: self.host,
             server,
+            client_end,
             from_client: Source::new(client_in, self.max_frame_bytes),
             from_server: Source::new(pipes.stdout.into(), self.max_frame_bytes),
             to_client,
@@ -294,7 +298,10 @@ impl Loop {
                 if let Some(signal) = Signal::from_named_raw(signal) {
                     self.server.signal(signal);
                 }
-                self.push_after(GRACE, Signal::KILL, now);
+                // What it does about the others is its own.
+                if signal == SIGTERM {
+                    self.push_after(GRACE, Signal::KILL, now);
+                }
             }
         }
     }
@@ -338,6 +345,9 @@ impl Loop {
 
     fn on_time(&mut self, now: Instant) {
         if let Some((_, signal)) = self.next_push.take_if(|(time, _)| *time <= now) {
+            if signal == Signal::TERM && self.session.is_awaited() && self.client_hears() {
+                return self.push_after(GRACE, signal, now);
+            }
             self.server.signal(signal);
             if self.exited && self.client_outbox.is_full() {
                 // There may be more in the pipe, once the client has read what is before it.
@@ -354,6 +364,13 @@ impl Loop {
             let effects = self.session.tick(now);
             self.apply(effects);
         }
+    }
+
+    /// Whether somebody may still read what is sent to the client.
+    fn client_hears(&self) -> bool {
+        let mut end = [PollFd::new(&self.client_end, PollFlags::empty())];
+        let at_once = Timespec::default();
+        wait_for(&mut end, Some(&at_once)).is_ok() && end.iter().all(|it| it.revents().is_empty())
     }
 
     fn apply(&mut self, effects: Vec<Effect>) {
