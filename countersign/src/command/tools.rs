@@ -1,10 +1,8 @@
 //! `countersign tools`
 
 use clap::Subcommand;
-use countersign_mcp::tools::{Book, Definition};
 
-use crate::books::Books;
-use crate::errors::{Code, Failure};
+use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
@@ -34,17 +32,5 @@ impl Tools {
             Self::Accept(accept) => accept.run(format),
             Self::AcceptCommand(accept) => accept.run(format),
         }
-    }
-}
-
-/// The book of a server, and the definition of a tool that waits in it.
-fn waiting(books: &Books, server: &str, tool: &str) -> Result<(Book, Definition), Failure> {
-    let (book, _) = books.of(server)?;
-    match book.proposed().get(tool).cloned() {
-        Some(definition) => Ok((book, definition)),
-        None => Err(Failure::new(
-            Code::NoTool,
-            format!("nothing waits for `{tool}` of `{server}`"),
-        )),
     }
 }

@@ -5,11 +5,13 @@
 pub enum Line {
     /// One line, without its end.
     Whole(Vec<u8>),
-    /// A line over the limit. Its beginning is kept, so that an answer can name its id; the rest was
-    /// let go as it came.
+    /// A line over the limit. Its beginning and its end are kept, so that an answer can name its id; the
+    /// rest was let go as it came.
     TooLong {
         /// The first bytes.
         beginning: Vec<u8>,
+        /// The last ones.
+        end: Vec<u8>,
     },
 }
 
@@ -17,7 +19,8 @@ impl Line {
     /// The bytes that are held.
     pub fn len(&self) -> usize {
         match self {
-            Self::Whole(bytes) | Self::TooLong { beginning: bytes } => bytes.len(),
+            Self::Whole(bytes) => bytes.len(),
+            Self::TooLong { beginning, end } => beginning.len() + end.len(),
         }
     }
 
@@ -49,6 +52,8 @@ pub struct Lines {
     held: Vec<u8>,
     /// The line is over the limit, and its end has not come.
     skipping: bool,
+    /// What came last of such a line.
+    end: Vec<u8>,
 }
 
 impl Lines {
@@ -58,6 +63,7 @@ impl Lines {
             max_bytes,
             held: Vec::new(),
             skipping: false,
+            end: Vec::new(),
         }
     }
 
@@ -79,12 +85,15 @@ impl Lines {
 
     fn hold(&mut self, bytes: &[u8]) {
         if self.skipping {
-            return;
+            return self.hold_end(bytes);
         }
         if self.held.len() + bytes.len() <= self.max_bytes {
             self.held.extend_from_slice(bytes);
             return;
         }
+        let last = self.held.len().saturating_sub(END);
+        self.end = self.held.get(last..).unwrap_or_default().to_vec();
+        self.hold_end(bytes);
         let room = BEGINNING.saturating_sub(self.held.len());
         self.held.extend(bytes.iter().take(room));
         self.held.truncate(BEGINNING);
@@ -92,16 +101,30 @@ impl Lines {
         self.skipping = true;
     }
 
+    fn hold_end(&mut self, bytes: &[u8]) {
+        let last = bytes.len().saturating_sub(END);
+        self.end
+            .extend_from_slice(bytes.get(last..).unwrap_or_default());
+        if self.end.len() > 2 * END {
+            self.end.drain(..self.end.len() - END);
+        }
+    }
+
     fn take(&mut self) -> Line {
         let held = std::mem::take(&mut self.held);
+        let end = std::mem::take(&mut self.end);
         match std::mem::take(&mut self.skipping) {
             false => Line::Whole(held),
-            true => Line::TooLong { beginning: held },
+            true => Line::TooLong {
+                beginning: held,
+                end,
+            },
         }
     }
 }
 
 const BEGINNING: usize = 4096;
+const END: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -134,13 +157,14 @@ mod tests {
     #[test]
     fn a_long_line_is_let_go_and_the_next_one_is_read() {
         let long = vec![b'x'; 100_000];
-        let stream = [&long[..], b"\nnext\n"].concat();
+        let stream = [&long[..], b"yz\nnext\n"].concat();
         for size in [1, 7, 4096, stream.len()] {
             let chunks: Vec<&[u8]> = stream.chunks(size).collect();
             let lines = cut(1000, &chunks);
-            let [Line::TooLong { beginning }, next] = lines.as_slice() else {
+            let [Line::TooLong { beginning, end }, next] = lines.as_slice() else {
                 panic!("{lines:?}");
             };
+            assert!(end.len() <= 2 * END && end.ends_with(b"xyz"), "{size}");
             assert!(beginning.len() <= BEGINNING && beginning.iter().all(|byte| *byte == b'x'));
             assert_eq!(*next, whole("next"));
         }

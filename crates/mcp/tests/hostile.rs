@@ -230,17 +230,36 @@ fn a_server_that_guesses_floods_or_talks_garbage_changes_nothing() {
     assert_eq!(error(&got[0]).1, "SERVER_FRAME_REFUSED");
     assert_eq!(json(&got[0]).get("id").unwrap().as_i64(), Some(1));
     // An answer that is too long still names whom it fails.
-    scene.call("3", "read", r#"{"x":1}"#);
-    let effects = scene
-        .session
-        .too_long_from_server(br#"{"jsonrpc":"2.0","id":3,"result":{"x":"aaaa"#);
-    let before = scene.client.len();
-    scene.apply(effects);
-    assert_eq!(error(&scene.client[before]).1, "SERVER_FRAME_REFUSED");
+    let named: [(&str, &[u8], &[u8]); 2] = [
+        ("3", br#"{"jsonrpc":"2.0","id":3,"result":{"x":"aaaa"#, b""),
+        (
+            "4",
+            br#"{"result":{"x":"aaaa"#,
+            br#"aa"},"jsonrpc":"2.0", "id" : 4 }"#,
+        ),
+    ];
+    for (id, beginning, end) in named {
+        scene.call(id, "read", &format!(r#"{{"x":{id}}}"#));
+        let effects = scene.session.too_long_from_server(beginning, end);
+        let before = scene.client.len();
+        scene.apply(effects);
+        assert_eq!(error(&scene.client[before]).1, "SERVER_FRAME_REFUSED");
+    }
+    // What stands further in is not the id.
+    scene.call("5", "read", r#"{"x":5}"#);
+    for end in [&br#"aa","id":5}}"#[..], br#"aa,"id":5"#, br#""id":5}"#] {
+        let effects = scene
+            .session
+            .too_long_from_server(br#"{"result":{"x":"a"#, end);
+        let before = scene.client.len();
+        scene.apply(effects);
+        assert_eq!(scene.client.len(), before);
+    }
+    scene.serve(r#"{"jsonrpc":"2.0","result":{},"id":5}"#);
     let settled = scene.events().into_iter().filter(|(event, payload)| {
         *event == EventType::ErrorRaised && payload.get("call_id").is_some()
     });
-    assert_eq!(settled.count(), 2);
+    assert_eq!(settled.count(), 3);
     scene.verify();
 }
 

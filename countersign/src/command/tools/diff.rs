@@ -2,19 +2,19 @@
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_mcp::tools::{Definition, diff, flags};
+use countersign_mcp::tools::{Definition, Origin, diff, flags};
 
-use super::waiting;
 use crate::books::Books;
 use crate::cli::DataFolder;
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
-Shows every member that was added (+), removed (-) or changed (~), in ASCII, and what in the new text
-looks as if it were meant for the model. The absence of a flag means nothing.
+Shows every member that was added (+), removed (-) or changed (~), in ASCII, and what in the
+new text looks as if it were meant for the model. The absence of a flag means nothing. A tool
+that was pinned when it was first seen, and that nobody has looked at, is shown as a whole.
 
 Examples:
   countersign tools diff files read_file")]
@@ -30,10 +30,7 @@ pub(crate) struct Diff {
 impl Diff {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let books = Books::new(self.data.folder()?.path());
-        let (book, definition) = waiting(&books, &self.server, &self.tool)?;
-        let pin = book.pins().get(&self.tool);
-        let accepted = pin.and_then(|pin| pin.definition.clone());
-        let before = accepted.unwrap_or_else(|| Json::object::<String>([]));
+        let (before, definition) = self.both(&books)?;
         let changes = diff(&before, definition.value());
         match format {
             Format::Text => {
@@ -60,6 +57,26 @@ impl Diff {
             }
         }
         Ok(Exit::Done)
+    }
+
+    /// What is pinned and what waits. What was pinned when it was first seen, and nobody has looked at, is
+    /// shown as a whole.
+    fn both(&self, books: &Books) -> Result<(Json, Definition), Failure> {
+        let nothing = Json::object::<String>([]);
+        let (book, _) = books.of(&self.server)?;
+        let pin = book.pins().get(&self.tool);
+        let pinned = pin.and_then(|pin| pin.definition.clone());
+        let is_unseen = pin.is_some_and(|pin| pin.origin == Origin::FirstSight);
+        match (pinned, book.proposed().get(&self.tool)) {
+            (pinned, Some(definition)) => Ok((pinned.unwrap_or(nothing), definition.clone())),
+            (Some(pinned), None) if is_unseen => Definition::from_json(pinned)
+                .map(|definition| (nothing, definition))
+                .map_err(|error| Failure::new(Code::Book, error.to_string())),
+            _ => Err(Failure::new(
+                Code::NoTool,
+                format!("nothing waits for `{}` of `{}`", self.tool, self.server),
+            )),
+        }
     }
 
     fn next(&self, definition: &Definition) -> String {

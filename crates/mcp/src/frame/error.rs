@@ -84,6 +84,13 @@ impl FrameError {
         }
     }
 
+    /// The same for a frame of which only its beginning and its end are there.
+    pub(crate) fn of_cut(fault: Fault, beginning: &[u8], end: &[u8]) -> Self {
+        let mut error = Self::of(fault, beginning);
+        error.id = error.id.or_else(|| salvage::salvage_end(end));
+        error
+    }
+
     /// What is wrong.
     pub fn fault(&self) -> &Fault {
         &self.fault

@@ -46,6 +46,21 @@ pub(super) fn salvage(bytes: &[u8]) -> Salvaged {
     }
 }
 
+/// The id in the end of a frame whose beginning does not have it, if it is the last member: many write it there.
+pub(super) fn salvage_end(end: &[u8]) -> Option<Id> {
+    let members = end.trim_ascii_end().strip_suffix(b"}")?;
+    let key = memchr::memmem::rfind(members, KEY)?;
+    let (before, id) = members.split_at_checked(key)?;
+    let value = id
+        .strip_prefix(KEY)?
+        .trim_ascii_start()
+        .strip_prefix(b":")?;
+    let is_member = before.trim_ascii_end().ends_with(b",");
+    Id::read(value.trim_ascii()).ok().filter(|_| is_member)
+}
+
+const KEY: &[u8] = b"\"id\"";
+
 /// Strings, brackets, commas, colons, and runs of anything else.
 struct Tokens<'a> {
     bytes: &'a [u8],

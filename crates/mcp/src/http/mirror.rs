@@ -114,23 +114,33 @@ pub(super) fn has_arguments(headers: &HeaderMap) -> bool {
 }
 
 fn arguments(definition: &Definition, args: &Json) -> Vec<(HeaderName, Option<String>)> {
-    let schema = definition.value().get("inputSchema");
-    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let mut found = Vec::new();
-    for (property, schema) in properties.into_iter().flat_map(|all| all.iter()) {
-        let header = schema.get("x-mcp-header").and_then(Json::as_str);
-        let header = header.map(|name| format!("{PARAM_PREFIX}{name}").to_ascii_lowercase());
-        let Some(Ok(header)) = header.map(HeaderName::try_from) else {
-            continue;
-        };
-        let value = args.get(property).filter(|value| !value.is_null());
-        let value = value.map(|value| match value.as_str() {
-            Some(text) => text.to_owned(),
-            None => String::from_utf8_lossy(&value.to_sorted_ascii()).into_owned(),
-        });
-        found.push((header, value));
+    if let Some(schema) = definition.value().get("inputSchema") {
+        collect(schema, Some(args), &mut found);
     }
     found
+}
+
+/// Properties at any depth may name a header.
+fn collect(schema: &Json, args: Option<&Json>, found: &mut Vec<(HeaderName, Option<String>)>) {
+    let properties = schema.get("properties").and_then(Json::as_object);
+    for (property, schema) in properties.into_iter().flat_map(|all| all.iter()) {
+        let value = args.and_then(|args| args.get(property));
+        let value = value.filter(|value| !value.is_null());
+        let header = schema.get("x-mcp-header").and_then(Json::as_str);
+        let header = header.map(|name| format!("{PARAM_PREFIX}{name}").to_ascii_lowercase());
+        if let Some(Ok(header)) = header.map(HeaderName::try_from) {
+            found.push((header, value.map(shown)));
+        }
+        collect(schema, value, found);
+    }
+}
+
+fn shown(value: &Json) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => String::from_utf8_lossy(&value.to_sorted_ascii()).into_owned(),
+    }
 }
 
 fn absent(headers: &HeaderMap, header: &HeaderName) -> Result<(), Mismatch> {

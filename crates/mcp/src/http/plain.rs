@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 use crate::frame::{self, Frame, Kind};
 use crate::session::Instead;
 
-use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered};
+use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered, is_message};
 use super::metadata;
 use super::reply::{self, Waiting};
 use super::{batch, headers};
@@ -48,7 +48,7 @@ impl Exchange {
             }
             Ok(held) => Box::pin(self.pass_other(head.status, headers, held, waiting)).await,
             Err(ReadError::TooLarge { beginning, .. }) => {
-                let effects = self.link.session().too_long_from_server(&beginning);
+                let effects = self.link.session().too_long_from_server(&beginning, b"");
                 let came = self.link.drive(effects, self.id.as_ref()).await;
                 match self.sort(came).1 {
                     Some(answer) => answered(waiting, reply::message(StatusCode::OK, answer)),
@@ -128,10 +128,15 @@ impl Exchange {
                 return Box::pin(self.fail(UNREADABLE, waiting)).await;
             }
             let code = format!("http_{}", status.as_u16());
-            let instead = Instead::Served(body);
+            let instead = Instead::Served(body.clone());
             let effects = self.link.session().unanswered(&id, &code, instead);
             let came = self.link.drive(effects, Some(&id)).await;
-            body = self.sort(came).1.unwrap_or_default();
+            let told = self.sort(came).1.unwrap_or_default();
+            if told != body && is_message(&told) {
+                // The client hears of it from us.
+                return answered(waiting, reply::message(StatusCode::OK, told));
+            }
+            body = told;
         }
         answered(waiting, reply::passed(status, headers, body.into()));
     }

@@ -92,7 +92,7 @@ impl Pump {
                     .exchange
                     .link
                     .session()
-                    .too_long_from_server(&beginning);
+                    .too_long_from_server(&beginning, b"");
                 return self.apply(effects, |bytes| sse::event(&bytes)).await;
             }
         };

@@ -303,7 +303,7 @@ impl Connection {
         if let ReadError::TooLarge { beginning, .. } = &error
             && let Ok(link) = self.link_of_fault(lobby, headers).await
         {
-            let effects = link.session().too_long_from_client(beginning);
+            let effects = link.session().too_long_from_client(beginning, b"");
             if let Some(reply) = link.drive(effects, None).await.to_client.pop() {
                 return reply::message(status, reply);
             }

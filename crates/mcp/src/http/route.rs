@@ -107,7 +107,9 @@ pub(super) async fn listen(link: Weak<Link>, mut lines: mpsc::Receiver<Line>) {
         let Some(link) = link.upgrade() else { return };
         let effects = match line {
             Line::Whole(bytes) => link.server_says(bytes).await,
-            Line::TooLong { beginning } => link.session().too_long_from_server(&beginning),
+            Line::TooLong { beginning, end } => {
+                link.session().too_long_from_server(&beginning, &end)
+            }
         };
         let came = link.drive(effects, None).await;
         link.deliver(came).await;

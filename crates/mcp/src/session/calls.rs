@@ -202,13 +202,8 @@ impl Session {
                 return settle(running, lost("server_frame_refused"), then);
             }
         };
-        let length = (part.end - part.start) as u64;
-        let most = running.constraints().max_output_bytes;
-        if length > most {
-            let text = format!(
-                "the result has {length} bytes and was refused, {most} are allowed; ask for less"
-            );
-            let then = self.to_client(id, &Refused::denied("OUTPUT_TOO_LARGE", text));
+        if let Some(refused) = too_large(part.end - part.start, &running) {
+            let then = self.to_client(id, &refused);
             return settle(running, lost("output_too_large"), then);
         }
         let (content, is_whole) = record::told(frame.part(part));
@@ -259,6 +254,17 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
         return Err("`arguments` must be an object".to_owned());
     }
     Ok((tool.into_owned(), beside::join(args, frame, params)?))
+}
+
+/// Why a server may not say so much about a call.
+pub(super) fn too_large(length: usize, running: &Running) -> Option<Refused> {
+    let most = running.constraints().max_output_bytes;
+    (length as u64 > most).then(|| {
+        let text = format!(
+            "the result has {length} bytes and was refused, {most} are allowed; ask for less"
+        );
+        Refused::denied("OUTPUT_TOO_LARGE", text)
+    })
 }
 
 pub(super) fn settle(running: Running, outcome: Outcome, then: Delivery) -> Effect {

@@ -82,10 +82,10 @@ impl Session {
         }
     }
 
-    /// A frame from the client was over the limit; these are its first bytes.
-    pub fn too_long_from_client(&mut self, beginning: &[u8]) -> Vec<Effect> {
+    /// A frame from the client was over the limit; these are its first bytes and its last.
+    pub fn too_long_from_client(&mut self, beginning: &[u8], end: &[u8]) -> Vec<Effect> {
         let limit = self.settings.limits.max_bytes;
-        let error = FrameError::of(Fault::TooLarge { limit }, beginning);
+        let error = FrameError::of_cut(Fault::TooLarge { limit }, beginning, end);
         vec![self.client_fault(&error)]
     }
 

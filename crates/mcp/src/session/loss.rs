@@ -6,7 +6,7 @@ use crate::Id;
 use crate::gate::{Delivery, Job, Waits};
 use crate::reply::Refused;
 
-use super::calls::{failed, lost, settle};
+use super::calls::{failed, lost, settle, too_large};
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 
@@ -29,6 +29,14 @@ impl Session {
         match self.asked.remove(id) {
             None => Vec::new(),
             Some(Asked::Call(CallState::Running { running, .. })) => {
+                let refused = match &instead {
+                    Instead::Served(bytes) => too_large(bytes.len(), &running),
+                    Instead::Error(_) => None,
+                };
+                if let Some(refused) = refused {
+                    let then = self.to_client(id, &refused);
+                    return vec![settle(running, lost("output_too_large"), then)];
+                }
                 let then = match instead {
                     Instead::Error(refused) => self.to_client(id, &refused),
                     Instead::Served(bytes) => Delivery {

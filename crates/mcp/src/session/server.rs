@@ -47,9 +47,9 @@ impl Session {
     }
 
     /// A frame from the server was over the limit; these are its first bytes.
-    pub fn too_long_from_server(&mut self, beginning: &[u8]) -> Vec<Effect> {
+    pub fn too_long_from_server(&mut self, beginning: &[u8], end: &[u8]) -> Vec<Effect> {
         let limit = self.settings.limits.max_bytes;
-        let error = FrameError::of(Fault::TooLarge { limit }, beginning);
+        let error = FrameError::of_cut(Fault::TooLarge { limit }, beginning, end);
         self.server_fault(&error)
     }
 

@@ -96,7 +96,11 @@ impl Door {
     pub fn run(mut self, client_in: OwnedFd, client_out: OwnedFd) -> io::Result<Ending> {
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2])?;
         let client_end = client_out.try_clone()?;
-        let (server, pipes) = Server::start(&mut self.command)?;
+        let started = Server::start(&mut self.command);
+        let (server, pipes) = started.inspect_err(|_| {
+            // What keeps the server from starting is what is told.
+            let _ = self.gate.terminate("server_not_started");
+        })?;
         let group = server.group();
         let guard = match self.guard {
             Some(command) => match Guard::start(command, group) {
@@ -251,7 +255,9 @@ impl Loop {
         for line in lines {
             let effects = match line {
                 Line::Whole(bytes) => self.session.from_client(bytes, now),
-                Line::TooLong { beginning } => self.session.too_long_from_client(&beginning),
+                Line::TooLong { beginning, end } => {
+                    self.session.too_long_from_client(&beginning, &end)
+                }
             };
             self.apply(effects);
         }
@@ -277,7 +283,7 @@ impl Loop {
     fn take_from_server(&mut self, line: Line) {
         let effects = match line {
             Line::Whole(bytes) => self.session.from_server(bytes),
-            Line::TooLong { beginning } => self.session.too_long_from_server(&beginning),
+            Line::TooLong { beginning, end } => self.session.too_long_from_server(&beginning, &end),
         };
         self.apply(effects);
     }

@@ -74,6 +74,25 @@ fn arguments_in_headers_are_compared_and_rewritten() {
 }
 
 #[test]
+fn arguments_at_any_depth_are_compared() {
+    let definition = Definition::read(
+        br#"{"name":"t","inputSchema":{"properties":{"o":{"properties":{"deep":{"x-mcp-header":"Deep"}}}}}}"#,
+    )
+    .unwrap();
+    let said = headers(&[("Mcp-Param-Deep", "eu")]);
+    for (args, holds) in [
+        (r#"{"o":{"deep":"eu"}}"#, true),
+        (r#"{"o":{"deep":"us"}}"#, false),
+        (r#"{"deep":"eu"}"#, false),
+        (r#"{"o":"deep"}"#, false),
+    ] {
+        let args = Json::admit(args.as_bytes(), &countersign_canon::Limits::event()).unwrap();
+        let checked = check_arguments(&definition, &args, &said);
+        assert_eq!(checked.is_ok(), holds, "{args:?}");
+    }
+}
+
+#[test]
 fn base64_has_one_text_for_each_value() {
     for text in ["", "f", "fo", "foo", "foob", "fooba", "foobar"] {
         let coded = to_base64(text.as_bytes());
