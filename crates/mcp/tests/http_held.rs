@@ -12,7 +12,7 @@ mod web;
 
 use countersign_approval::{Decision, State};
 use scene::{call, error, json};
-use web::{Answer, Client, Web, header, usual};
+use web::{Answer, Client, Seen, Web, header, usual};
 
 async fn web() -> (Web, Client) {
     let web = Web::new().await;
@@ -73,6 +73,48 @@ async fn who_ends_the_session_takes_back_what_it_waits_for() {
     let got = client.finish().await;
     assert_eq!(json(&got.body).get("id").unwrap().as_u64(), Some(1));
     assert_eq!(web.effects(), 0);
+    drop((client, other));
+    web.close().await;
+}
+
+/// A server that gives its sessions no names.
+fn nameless(seen: &Seen) -> Option<Answer> {
+    let json = "content-type: application/json\r\n";
+    let hello = seen.verb == "POST" && seen.method().as_deref() == Some("initialize");
+    hello.then(|| {
+        let body = seen.result(r#"{"protocolVersion":"2025-11-25"}"#);
+        Answer::Body(200, json, body)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_without_a_name_gets_one_that_the_server_does_not_hear() {
+    let web = Web::with(nameless, |_| {}).await;
+    web.register_approver();
+    let mut client = web.client().await;
+    client.initialize().await;
+    let mut other = beside(&web, &client).await;
+    // What one connection waits for another one can cancel.
+    client.start("POST", "", &call("1", "deploy", "{}")).await;
+    until(&web, &[State::Pending]).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(other.post(cancel).await.status, 202);
+    until(&web, &[State::Cancelled]).await;
+    client.finish().await;
+    // It is one session, from wherever it is called, until the client ends it.
+    assert!(
+        other
+            .post(&call("2", "read", "{}"))
+            .await
+            .body
+            .contains("done")
+    );
+    assert_eq!(*web.opened.lock().unwrap(), 1);
+    assert_eq!(client.ask("DELETE", "", "").await.status, 200);
+    assert_eq!(other.post(&call("3", "read", "{}")).await.status, 404);
+    assert_eq!(web.effects(), 1);
+    let named = |seen: &Seen| seen.header("mcp-session-id").is_some();
+    assert!(!web.seen().iter().any(named));
     drop((client, other));
     web.close().await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use countersign_canon::{Json, Limits};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method as Verb, Response, StatusCode};
 
 use crate::frame::{self, Frame, Id, Kind};
@@ -42,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) address: Option<String>,
     /// Whether the response belongs to this message alone.
     pub(super) form: Form,
+    /// What the client is to call the session by, where the server has no name for it.
+    pub(super) given: Option<HeaderValue>,
 }
 
 /// What happened while the server was waited for.
@@ -246,7 +248,15 @@ impl Exchange {
         if self.method != Some(Method::Initialize) || !response.status().is_success() {
             return Ok(());
         }
-        self.lobby.register(response.headers(), &self.link).await
+        self.given = self.lobby.register(response.headers(), &self.link).await?;
+        Ok(())
+    }
+
+    /// What a server's response says to the client.
+    pub(super) fn to_client(&mut self, headers: &HeaderMap) -> HeaderMap {
+        let mut passed = headers::to_client(headers);
+        passed.extend(self.given.take().map(|name| (headers::SESSION, name)));
+        passed
     }
 
     /// What comes first: somebody else's job for this request, time, the server, or the client's end. A server

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use countersign_canon::{Digest, Json};
 use countersign_web::{Room, only};
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
@@ -156,12 +156,19 @@ impl Lobby {
         }
     }
 
-    /// The server has given a session a name, or none.
-    pub(super) async fn register(&self, headers: &HeaderMap, link: &Arc<Link>) -> Result<(), Loss> {
-        match only(headers, &SESSION).map_err(|_| UNREADABLE)? {
-            None => Ok(()),
-            Some(name) => self.register_as(name, link).await,
+    /// The server has given a session a name, or none: then it gets one of ours, which the server does not
+    /// hear of. Gives that one.
+    pub(super) async fn register(
+        &self,
+        headers: &HeaderMap,
+        link: &Arc<Link>,
+    ) -> Result<Option<HeaderValue>, Loss> {
+        if let Some(name) = only(headers, &SESSION).map_err(|_| UNREADABLE)? {
+            self.register_as(name, link).await?;
+            return Ok(None);
         }
+        self.register_as(link.name(), link).await?;
+        Ok(HeaderValue::try_from(link.name()).ok())
     }
 
     /// From now on clients know the session by this name.

@@ -10,10 +10,10 @@ use hyper::{Response, StatusCode};
 use crate::frame::{self, Frame, Kind};
 use crate::session::Instead;
 
+use super::batch;
 use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered, is_message};
 use super::metadata;
 use super::reply::{self, Waiting};
-use super::{batch, headers};
 
 impl Exchange {
     /// Passes a body on, once the session has seen it.
@@ -40,7 +40,7 @@ impl Exchange {
             }
             Attended::Gone => return Box::pin(self.abandon()).await,
         };
-        let mut headers = headers::to_client(&head.headers);
+        let mut headers = self.to_client(&head.headers);
         metadata::challenge(&mut headers, self.address.as_deref());
         match read {
             Ok(held) if self.is_message(head.status, &held) => {

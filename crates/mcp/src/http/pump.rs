@@ -7,11 +7,11 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::body::Sent;
+use super::exchange;
 use super::exchange::{BROKEN_OFF, Exchange, Turn};
 use super::link::Form;
 use super::reply::{self, Waiting};
 use super::sse::{self, Events, Item};
-use super::{exchange, headers};
 
 /// A stream on its way through.
 struct Pump {
@@ -25,10 +25,10 @@ struct Pump {
 
 impl Exchange {
     /// Passes events on, each when it comes.
-    pub(super) async fn pump(self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
+    pub(super) async fn pump(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
         let (head, body) = response.into_parts();
         let (to_client, pieces) = mpsc::channel(PIECES);
-        let headers = headers::to_client(&head.headers);
+        let headers = self.to_client(&head.headers);
         let response = reply::passed(head.status, headers, Sent::Stream(pieces));
         exchange::answered(waiting, response);
         let pump = Pump {

@@ -166,9 +166,20 @@ impl Connection {
                 .await
                 .map_err(|why| no_session(why, None))?,
         };
+        let is_ours = is_named_here(&head.headers, &link);
+        if is_ours && head.method == Verb::DELETE {
+            lobby.forget(&head.headers);
+            link.leave().await;
+            return Err(reply::bare(StatusCode::OK));
+        }
+        let mut headers = headers::to_server(&head.headers);
+        if is_ours {
+            headers.remove(headers::SESSION);
+        }
         let exchange = Box::new(Exchange {
             original: None,
-            headers: headers::to_server(&head.headers),
+            given: None,
+            headers,
             verb: head.method,
             id: None,
             method: None,
@@ -395,6 +406,12 @@ fn is_embedded(headers: &HeaderMap) -> bool {
     is_other && !headers.contains_key(ORIGIN)
 }
 
+/// Whether the client calls the session by a name that the server does not know.
+fn is_named_here(headers: &HeaderMap, link: &Link) -> bool {
+    let said = headers.get(headers::SESSION);
+    said.is_some_and(|said| said == link.name())
+}
+
 /// What carries a message, and the message.
 pub(super) fn exchange(
     lobby: &Arc<Lobby>,
@@ -404,11 +421,12 @@ pub(super) fn exchange(
     form: Form,
 ) -> (Box<Exchange>, Frame) {
     let mut headers = headers::to_server(&head.headers);
-    if message.is_stateless {
-        // SECURITY: it was not judged as part of that session, so it does not run there.
+    // SECURITY: what was not judged as part of a session does not run there.
+    if message.is_stateless || is_named_here(&head.headers, link) {
         headers.remove(headers::SESSION);
     }
     let exchange = Box::new(Exchange {
+        given: None,
         original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
         headers,
         verb: Verb::POST,

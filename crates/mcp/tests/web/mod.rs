@@ -148,6 +148,7 @@ impl Reception for Desk {
         let mut count = self.count.lock().unwrap();
         *count += 1;
         let scope = Scope::new("t", format!("s{count}")).unwrap();
+        let name = format!("of-the-door-{count}");
         drop(count);
         let gate = Gate::new(Arc::clone(&self.engine), scope, "toy", scene::origin());
         gate.introduce(&Json::object(about))
@@ -161,7 +162,7 @@ impl Reception for Desk {
             gate,
             session: Session::new(settings, shelf),
             host: Box::new(Nobody),
-            name: "unused".to_owned(),
+            name,
         })
     }
 }
