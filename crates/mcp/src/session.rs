@@ -235,6 +235,7 @@ impl Session {
             Done::Opened(frame, opened) => self.opened(*frame, opened, now),
             Done::Instead(delivery, instead) => self.deliver_instead(delivery, instead),
             Done::Unrecorded(Waits::Client(id), refused) => {
+                self.unsent(&id);
                 vec![Effect::ToClient(refused.to_error(Some(&id)))]
             }
             Done::Unrecorded(Waits::Server(id), refused) => {
@@ -243,6 +244,13 @@ impl Session {
                 vec![Effect::ToServer(Outbound::own(error))]
             }
             Done::Unrecorded(Waits::Nobody, _) => Vec::new(),
+        }
+    }
+
+    /// A request that is no call was not sent after all.
+    fn unsent(&mut self, id: &Id) {
+        if let Some(Asked::Plain) = self.asked.get(id) {
+            self.asked.remove(id);
         }
     }
 

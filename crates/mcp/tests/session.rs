@@ -324,6 +324,19 @@ fn requests_of_the_server_are_recorded_and_answered_once() {
 }
 
 #[test]
+fn what_a_human_answers_a_task_is_recorded_before_the_server_hears_it() {
+    let mut scene = Scene::new();
+    let update = r#"{"jsonrpc":"2.0","id":7,"method":"tasks/update","params":{"taskId":"t","inputResponses":{"q":{"action":"accept","content":{"all":true}}}}}"#;
+    let done = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+    assert_eq!(scene.send(update), [done]);
+    assert_eq!(scene.server, [update]);
+    let (_, written) = scene.events().pop().unwrap();
+    let answer = written.get("content").unwrap().get("q").unwrap();
+    assert_eq!(answer.get("action").unwrap().as_str(), Some("accept"));
+    scene.verify();
+}
+
+#[test]
 fn a_server_of_the_modern_era_sends_no_requests() {
     let mut scene = Scene::new();
     scene.send(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#);

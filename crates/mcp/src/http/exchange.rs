@@ -253,7 +253,7 @@ impl Exchange {
     }
 
     /// What a server's response says to the client.
-    pub(super) fn to_client(&mut self, headers: &HeaderMap) -> HeaderMap {
+    pub(super) fn pass_headers(&mut self, headers: &HeaderMap) -> HeaderMap {
         let mut passed = headers::to_client(headers);
         passed.extend(self.given.take().map(|name| (headers::SESSION, name)));
         passed

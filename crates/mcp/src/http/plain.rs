@@ -40,7 +40,7 @@ impl Exchange {
             }
             Attended::Gone => return Box::pin(self.abandon()).await,
         };
-        let mut headers = self.to_client(&head.headers);
+        let mut headers = self.pass_headers(&head.headers);
         metadata::challenge(&mut headers, self.address.as_deref());
         match read {
             Ok(held) if self.is_message(head.status, &held) => {

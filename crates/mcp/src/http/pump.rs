@@ -28,7 +28,7 @@ impl Exchange {
     pub(super) async fn pump(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
         let (head, body) = response.into_parts();
         let (to_client, pieces) = mpsc::channel(PIECES);
-        let headers = self.to_client(&head.headers);
+        let headers = self.pass_headers(&head.headers);
         let response = reply::passed(head.status, headers, Sent::Stream(pieces));
         exchange::answered(waiting, response);
         let pump = Pump {

@@ -195,8 +195,11 @@ impl Session {
             self.list.client_asks();
         }
         let patience = self.patience(&frame, method, &params, now);
-        self.asked.insert_until(id, asked, patience);
-        vec![self.pass(frame)]
+        self.asked.insert_until(id.clone(), asked, patience);
+        match method {
+            Method::TasksUpdate => vec![Effect::job(self.task_answered(frame, id, &params))],
+            _ => vec![self.pass(frame)],
+        }
     }
 
     /// What the client wants to fetch is judged first.

@@ -185,6 +185,28 @@ impl Session {
         }
     }
 
+    /// The client's human answered what a task had asked: that comes in too.
+    pub(super) fn task_answered(&self, frame: Frame, id: Id, params: &Params) -> Job {
+        let answers = frame.member(params.whole, "inputResponses");
+        let answers = answers.map_or(&b"null"[..], |span| frame.part(span));
+        let input = Json::object([
+            ("body", record::content(answers)),
+            ("source", Json::from("user")),
+        ]);
+        let server = &self.settings.server;
+        Job::Pass {
+            point: Point::Input,
+            subject: Json::object([("input", input)]),
+            call_id: None,
+            entries: vec![record::write("tasks/update".to_owned(), server, answers)],
+            then: Delivery {
+                to_server: Outbound::passing(frame),
+                waits: Waits::Client(id),
+                ..Delivery::default()
+            },
+        }
+    }
+
     /// Delivers something else than what came.
     pub(super) fn deliver_instead(
         &mut self,
@@ -212,7 +234,10 @@ impl Session {
             }
         };
         match delivery.waits {
-            Waits::Client(id) => vec![Effect::ToClient(self.answer(&id, &refused))],
+            Waits::Client(id) => {
+                self.unsent(&id);
+                vec![Effect::ToClient(self.answer(&id, &refused))]
+            }
             Waits::Server(id) => {
                 self.server_asked.remove(&id);
                 let error = refused.to_error(Some(&id));
