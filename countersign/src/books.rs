@@ -37,7 +37,7 @@ pub(crate) struct CommandId {
 }
 
 impl CommandId {
-    /// What a book notes that knows no command.
+    /// What tells it from others.
     pub(crate) fn noted(self) -> Digest {
         match self.names_file {
             true => self.here,
@@ -45,12 +45,21 @@ impl CommandId {
         }
     }
 
-    /// Whether a book has noted it.
-    ///
-    /// SECURITY: a server that makes or removes a file which its words name is still the same one, or it
-    /// would leave behind what was seen of it.
+    /// Whether a book has noted it. Words that name no file mean the same in every folder.
     fn starts(self, book: &Book) -> bool {
-        book.commands().contains(&self.words) || book.commands().contains(&self.here)
+        let known = book.commands();
+        known.contains(&self.here) || (!self.names_file && known.contains(&self.words))
+    }
+
+    /// Notes it; tells whether that is news.
+    ///
+    /// SECURITY: also where it runs, so that a server which makes a file that its words name is still the
+    /// same one. Otherwise it would leave behind what was seen of it.
+    fn note(self, book: &mut Book) -> bool {
+        let before = book.commands().len();
+        book.accept_command(self.here);
+        book.accept_command(self.noted());
+        book.commands().len() > before
     }
 }
 
@@ -81,11 +90,11 @@ impl Books {
     ) -> Result<(Book, Vec<Book>, Fit), Failure> {
         let _turn = self.turn()?;
         let (mut book, others) = self.of(server)?;
-        let fit = match command.starts(&book) {
-            true => Fit::Same,
-            false if book.commands().is_empty() => {
-                book.accept_command(command.noted());
-                self.write(&book)?;
+        let fit = match command.starts(&book) || book.commands().is_empty() {
+            true => {
+                if command.note(&mut book) {
+                    self.write(&book)?;
+                }
                 Fit::Same
             }
             // SECURITY: what was accepted is about another program.

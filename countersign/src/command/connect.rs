@@ -119,17 +119,14 @@ impl Connect {
     /// What the file would be without us. Clients write their files too, and then it is no longer what we wrote:
     /// what we put in front of servers before is no part of what was there before us.
     fn original(&self, target: &Target, wrapper: &Wrapper) -> Result<String, Failure> {
-        let guarded = |text: &str| {
-            let plan = plan::plan(text, self.client.form(), wrapper, &[]);
-            plan.map(Plan::into_guarded)
-                .map_err(|error| refused(&target.path, &error))
-        };
-        let Some(older) = target.older() else {
-            return Ok(target.text.clone());
-        };
-        let by_hand = guarded(&older)?;
-        let mut ours = guarded(&target.text)?;
-        ours.retain(|server| !by_hand.contains(server));
+        let plan = |text: &str| plan::plan(text, self.client.form(), wrapper, &[]);
+        let older = target.older().and_then(|older| plan(&older).ok());
+        let before = older.map(|older| older.changes).unwrap_or_default();
+        let mut ours = plan(&target.text)
+            .map(Plan::into_guarded)
+            .map_err(|error| refused(&target.path, &error))?;
+        // What somebody has put us in front of by hand stays so.
+        ours.retain(|server| before.iter().any(|change| change.server == *server));
         if ours.is_empty() {
             return Ok(target.text.clone());
         }

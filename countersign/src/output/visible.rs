@@ -42,9 +42,15 @@ pub(crate) fn inline(text: &str) -> String {
 
 /// Words for a shell to follow a command of ours: what they hold is neither obeyed nor taken for an option.
 pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| shell(&inline(word))).collect();
-    let marker = words.iter().any(|word| word.starts_with('-'));
-    format!("{}{}", if marker { "-- " } else { "" }, words.join(" "))
+    let words: Vec<String> = words.into_iter().map(inline).collect();
+    let is_option = |word: &String| word.starts_with('-');
+    let marker = words.iter().any(is_option).then_some("--".to_owned());
+    let words = words.iter().map(|word| shell(word));
+    marker
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The same for a cell of a table, cut where it is too long for one.
@@ -77,7 +83,18 @@ const LONGEST: usize = 80;
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, cell, inline, visible};
+    use super::{LONGEST, cell, inline, visible, words};
+
+    #[test]
+    fn words_for_a_shell_are_words_and_nothing_else() {
+        assert_eq!(
+            words(["files", "look", "sha256:0a"]),
+            "files look sha256:0a"
+        );
+        assert_eq!(words(["a;b", "$(c)", "d'e"]), r"'a;b' '$(c)' 'd'\''e'");
+        assert_eq!(words(["--data=a b", "x"]), "-- '--data=a b' x");
+        assert_eq!(words(["a\u{1b}[2J"]), "'a⟨U+001B⟩[2J'");
+    }
 
     #[test]
     fn a_cell_is_as_long_as_a_cell_may_be() {

@@ -17,6 +17,7 @@ pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, S
     let part = |span: Option<Span>| span.map(|span| frame.part(span));
     let mut found = members(part(params.whole), is_known)?;
     let meta = match part(params.meta) {
+        Some(b"null") => None,
         Some(text) if !text.starts_with(b"{") => {
             Some(Json::admit(text, &Limits::event()).map_err(|error| format!("`_meta`: {error}"))?)
         }

@@ -103,6 +103,9 @@ impl Lines {
 
     fn hold_end(&mut self, bytes: &[u8]) {
         let last = bytes.len().saturating_sub(END);
+        if last > 0 {
+            self.end.clear();
+        }
         self.end
             .extend_from_slice(bytes.get(last..).unwrap_or_default());
         if self.end.len() > 2 * END {

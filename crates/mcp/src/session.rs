@@ -172,9 +172,14 @@ impl Session {
         self.era
     }
 
-    /// Whether the client waits for an answer.
+    /// Whether the client waits for an answer that has to come some time: not on what the protocol keeps open.
     pub fn is_awaited(&self) -> bool {
-        self.asked.iter().next().is_some()
+        self.asked.has_end(|asked| matches!(asked, Asked::Call(_)))
+    }
+
+    /// Whether the client has ended the session.
+    pub(crate) fn is_left(&self) -> bool {
+        self.client_gone
     }
 
     /// Whether calls wait that the server may yet get.

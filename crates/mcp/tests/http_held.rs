@@ -101,6 +101,12 @@ async fn a_session_without_a_name_gets_one_that_the_server_does_not_hear() {
     assert_eq!(other.post(cancel).await.status, 202);
     until(&web, &[State::Cancelled]).await;
     client.finish().await;
+    // Saying hello again changes nothing.
+    let name = client.session.clone();
+    let hello = r#"{"jsonrpc":"2.0","id":"again","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+    let got = client.post(hello).await;
+    assert!(got.body.contains("result"), "{got:?}");
+    assert_eq!(client.session, name);
     // It is one session, from wherever it is called, until the client ends it.
     assert!(
         other

@@ -12,6 +12,7 @@ mod scene;
 use std::time::Duration;
 
 use countersign_approval::{Decision, State};
+use countersign_event::EventType;
 use countersign_mcp::Seal;
 use scene::{Scene, error, json};
 
@@ -147,6 +148,13 @@ fn a_server_that_makes_a_task_of_its_own_is_asked_under_its_own_name() {
         r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"their-1","status":"working"}}"#,
     );
     assert_eq!(status(&told(&made, 2)), "working");
+    // What it asks is answered under its own name too, and that is recorded.
+    let answered = scene.events().len();
+    assert!(about_task(&mut scene, 9, "update", &handle).is_empty());
+    assert!(scene.server.last().unwrap().contains("tasks/update"));
+    assert!(scene.server.last().unwrap().contains("their-1"));
+    assert_eq!(scene.types()[answered..], [EventType::MemoryWrite]);
+    scene.serve(r#"{"jsonrpc":"2.0","id":9,"result":{"resultType":"complete"}}"#);
     assert!(about_task(&mut scene, 3, "get", &handle).is_empty());
     assert!(scene.server.last().unwrap().contains("their-1"));
     let done = scene.serve(

@@ -193,6 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_has_a_file_of_that_name_is_not_taken_for_the_others() {
+        let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (other, evil) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let books = Books::new(data.path());
+        let words = ["python3", "-m", "pkg"];
+        let fit = |place: &Path| books.claim("pkg", of(&words, place)).unwrap().2;
+        assert_eq!(fit(one.path()), Fit::Same);
+        assert_eq!(fit(other.path()), Fit::Same);
+        std::fs::create_dir(evil.path().join("pkg")).unwrap();
+        assert_eq!(fit(evil.path()), Fit::Other);
+        // Where it ran before, it may make one.
+        std::fs::create_dir(other.path().join("pkg")).unwrap();
+        assert_eq!(fit(other.path()), Fit::Same);
+    }
+
+    #[test]
     fn every_word_counts_and_where_words_end() {
         let folder = tempfile::tempdir().unwrap();
         let all = [

@@ -281,13 +281,18 @@ impl Exchange {
         };
         let job = tokio::select! {
             biased;
-            job = job => job,
+            job = job => Some(job),
             () = late => None,
             came = server => return Turn::Server(came),
             () = closed => return Turn::Gone,
         };
         Turn::Came(match job {
-            Some(letter) => self.open(letter).await,
+            Some(Some(letter)) => self.open(letter).await,
+            Some(None) => {
+                // Somebody else has the id by now, and nothing comes here any more.
+                self.mailbox = None;
+                Came::default()
+            }
             None => self.link.tick(self.id.as_ref()).await,
         })
     }

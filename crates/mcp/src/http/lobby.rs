@@ -119,7 +119,7 @@ impl Lobby {
         &self,
         mut about: Vec<(&'static str, Json)>,
     ) -> Result<Arc<Link>, NoSession> {
-        if self.sessions().len() >= self.limits.max_sessions {
+        if !self.has_place() {
             return Err(NoSession::Full);
         }
         about.push(("transport", Json::from("http")));
@@ -136,6 +136,25 @@ impl Lobby {
             // FAIL-CLOSED: without a record nobody is let in.
             Ok(Err(_)) | Err(_) => Err(NoSession::Failed),
         }
+    }
+
+    /// Whether there is a place for another session. One that was named here and that nobody uses makes place:
+    /// its server holds nothing for it.
+    fn has_place(&self) -> bool {
+        let mut sessions = self.sessions();
+        if sessions.len() < self.limits.max_sessions {
+            return true;
+        }
+        let is_unused = |(name, known): &(&String, &Known)| {
+            known.link.name() == *name && Arc::strong_count(&known.link) == 1
+        };
+        let unused = sessions.iter().filter(is_unused);
+        let unused = unused.filter(|_| matches!(self.upstream, Upstream::Http(_)));
+        let oldest = unused.min_by_key(|(_, known)| known.used);
+        let oldest = oldest.map(|(name, _)| name.clone());
+        let gone = oldest.and_then(|name| sessions.remove(&name));
+        drop(sessions);
+        gone.is_some()
     }
 
     /// Starts the server of a session, where it is a program.
@@ -167,8 +186,18 @@ impl Lobby {
             self.register_as(name, link).await?;
             return Ok(None);
         }
+        if self.is_named(link) {
+            return Ok(None);
+        }
         self.register_as(link.name(), link).await?;
         Ok(HeaderValue::try_from(link.name()).ok())
+    }
+
+    fn is_named(&self, link: &Arc<Link>) -> bool {
+        let sessions = self.sessions();
+        sessions
+            .values()
+            .any(|known| Arc::ptr_eq(&known.link, link))
     }
 
     /// From now on clients know the session by this name.

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use countersign_web::{Held, ReadError};
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
 use crate::frame::{self, Frame, Kind};
@@ -133,8 +133,13 @@ impl Exchange {
             let came = self.link.drive(effects, Some(&id)).await;
             let told = self.sort(came).1.unwrap_or_default();
             if told != body && is_message(&told) {
-                // The client hears of it from us.
-                return answered(waiting, reply::message(StatusCode::OK, told));
+                // The client hears of it from us, and still what it would need to be let in.
+                let challenge = headers.get(WWW_AUTHENTICATE).cloned();
+                let status = challenge.as_ref().map_or(StatusCode::OK, |_| status);
+                let mut response = reply::message(status, told);
+                let challenge = challenge.map(|challenge| (WWW_AUTHENTICATE, challenge));
+                response.headers_mut().extend(challenge);
+                return answered(waiting, response);
             }
             body = told;
         }

@@ -169,7 +169,9 @@ impl Connection {
         let is_ours = is_named_here(&head.headers, &link);
         if is_ours && head.method == Verb::DELETE {
             lobby.forget(&head.headers);
-            link.leave().await;
+            // It ends as it should also when the client does not wait for that.
+            let left = tokio::spawn(async move { link.leave().await });
+            let _ = left.await;
             return Err(reply::bare(StatusCode::OK));
         }
         let mut headers = headers::to_server(&head.headers);
@@ -231,7 +233,8 @@ impl Connection {
             let mut all = self.all();
             let known = all.iter_mut().find(|one| Arc::ptr_eq(&one.lobby, lobby));
             // A program that has ended is started anew for the next message.
-            let known = known.filter(|one| !one.link.route.is_over());
+            let is_over = |link: &Link| link.route.is_over() || link.session().is_left();
+            let known = known.filter(|one| !is_over(&one.link));
             if let Some(known) = known {
                 let is_new = match call {
                     None => true,

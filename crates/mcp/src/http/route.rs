@@ -192,7 +192,6 @@ impl Exchange {
             Verb::GET => return answered(waiting, self.keep_open()),
             Verb::DELETE => {
                 self.lobby.forget(&self.headers);
-                self.link.leave().await;
                 return answered(waiting, reply::bare(StatusCode::OK));
             }
             _ => {}

@@ -124,6 +124,12 @@ impl<T> Table<T> {
         self.waiting.insert(id, (asked, patience));
     }
 
+    /// Whether something waits that has an end, by its patience or by what it is.
+    pub(super) fn has_end(&self, by_itself: impl Fn(&T) -> bool) -> bool {
+        let mut waiting = self.waiting.values();
+        waiting.any(|(asked, patience)| patience.is_some() || by_itself(asked))
+    }
+
     pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.waiting.get_mut(id).map(|(asked, _)| asked)
     }

@@ -46,7 +46,7 @@ impl Session {
         }
     }
 
-    /// A frame from the server was over the limit; these are its first bytes.
+    /// A frame from the server was over the limit; these are its first bytes and its last.
     pub fn too_long_from_server(&mut self, beginning: &[u8], end: &[u8]) -> Vec<Effect> {
         let limit = self.settings.limits.max_bytes;
         let error = FrameError::of_cut(Fault::TooLarge { limit }, beginning, end);

@@ -253,12 +253,18 @@ impl Session {
             }
             _ => Asked::Plain,
         };
-        let patience = match frame.kind() {
-            Kind::Request { params, .. } => self.patience(&frame, method, params, now),
+        let params = match frame.kind() {
+            Kind::Request { params, .. } => Some(*params),
             _ => None,
         };
+        let patience = params.and_then(|params| self.patience(&frame, method, &params, now));
         self.asked.insert_until(id.clone(), asked, patience);
-        vec![self.pass(frame)]
+        match (method, params) {
+            (Method::TasksUpdate, Some(params)) => {
+                vec![Effect::job(self.task_answered(frame, id.clone(), &params))]
+            }
+            _ => vec![self.pass(frame)],
+        }
     }
 
     fn no_task(&mut self, id: &Id) -> Effect {

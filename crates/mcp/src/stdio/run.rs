@@ -87,6 +87,8 @@ struct Loop {
     /// Who writes what the next jobs record.
     haste: Haste,
     exited: bool,
+    /// Somebody has asked us and the server to end.
+    told_to_end: bool,
     /// What to send next to a server that does not end, and when.
     next_push: Option<(Instant, Signal)>,
 }
@@ -149,6 +151,7 @@ impl Door {
             open_jobs: 0,
             haste: Haste::Now,
             exited: false,
+            told_to_end: false,
             next_push: None,
         };
         let ending = running.run(&inbox);
@@ -306,6 +309,7 @@ impl Loop {
                 }
                 // What it does about the others is its own.
                 if signal == SIGTERM {
+                    self.told_to_end = true;
                     self.push_after(GRACE, Signal::KILL, now);
                 }
             }
@@ -317,7 +321,9 @@ impl Loop {
         let all_sent = self.open_jobs == 0 && !self.session.has_unsent();
         if self.from_client.is_closed() && all_sent && !self.to_server.is_closed() {
             self.to_server.close();
-            self.push_after(GRACE, Signal::TERM, now);
+            if !self.told_to_end {
+                self.push_after(GRACE, Signal::TERM, now);
+            }
         }
     }
 
@@ -352,7 +358,8 @@ impl Loop {
     fn on_time(&mut self, now: Instant) {
         if let Some((_, signal)) = self.next_push.take_if(|(time, _)| *time <= now) {
             if signal == Signal::TERM && self.session.is_awaited() && self.client_hears() {
-                return self.push_after(GRACE, signal, now);
+                self.push_after(GRACE, signal, now);
+                return self.tick(now);
             }
             self.server.signal(signal);
             if self.exited && self.client_outbox.is_full() {
@@ -366,6 +373,10 @@ impl Loop {
                 self.push_after(GRACE, Signal::KILL, now);
             }
         }
+        self.tick(now);
+    }
+
+    fn tick(&mut self, now: Instant) {
         if self.session.deadline().is_some_and(|time| time <= now) {
             let effects = self.session.tick(now);
             self.apply(effects);
