@@ -246,6 +246,11 @@ fn only_this_program_guards_a_server() {
     let home = Home::new(&[(CURSOR, evil), ("evil/countersign", "")]);
     let (code, said) = home.connect(&["cursor", "--yes"]);
     assert!(code == 0 && said.contains("✗ a"), "{said}");
+    // Whoever may say where names are looked up may say what this one means.
+    let looked_up = r#"{"mcpServers":{"a":{"command":"countersign","args":["mcp","--","x"],"env":{"PATH":"evil"}}}}"#;
+    let home = Home::new(&[(CURSOR, looked_up)]);
+    let (code, said) = home.connect(&["cursor", "--yes"]);
+    assert!(code == 0 && said.contains("✗ a"), "{said}");
     let program = env!("CARGO_BIN_EXE_countersign");
     for (options, mark) in [("", "✓ a"), (r#""--mode","observe","#, "✗ a")] {
         let ours = format!(

@@ -39,6 +39,13 @@ pub(super) struct Program {
     /// Where each of them stands.
     pub(super) args_at: Vec<Range<usize>>,
     pub(super) room: Room,
+    /// Its environment says where a name without a folder is looked up.
+    pub(super) sets_path: bool,
+}
+
+/// Whether a variable says where programs are found.
+pub(super) fn is_path(variable: &str) -> bool {
+    variable.eq_ignore_ascii_case("PATH")
 }
 
 /// Where words can be put in front of a program's arguments without touching what stands there.

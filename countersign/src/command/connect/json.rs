@@ -5,7 +5,7 @@ use std::ops::Range;
 use countersign_canon::scan::Scan;
 use countersign_canon::{Error, Limits, Numbers};
 
-use super::entry::{Entry, Found, Kind, Program, Room, Unreadable};
+use super::entry::{Entry, Found, Kind, Program, Room, Unreadable, is_path};
 
 /// Finds the servers in the object `member`, and in the one of each project.
 pub(super) fn read(text: &str, member: &str, projects: bool) -> Result<Found, Unreadable> {
@@ -73,6 +73,7 @@ impl<'a> Reader<'a> {
         let mut args = None;
         let mut remote = false;
         let mut unclear = None;
+        let mut sets_path = false;
         scan.object(|scan, key| {
             match (key.as_ref(), scan.peek()) {
                 ("command", Some(b'"')) => {
@@ -92,7 +93,8 @@ impl<'a> Reader<'a> {
                     }
                 }
                 ("url" | "serverUrl" | "httpUrl", _) => remote = true,
-                ("env" | "headers", Some(b'{')) => scan.object(|scan, _| {
+                ("env" | "headers", Some(b'{')) => scan.object(|scan, name| {
+                    sets_path |= is_path(&name);
                     self.found.secrets.push(scan.value()?);
                     Ok(())
                 })?,
@@ -115,6 +117,7 @@ impl<'a> Reader<'a> {
                     args,
                     args_at,
                     room,
+                    sets_path,
                 })
             }
         })

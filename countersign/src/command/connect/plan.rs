@@ -20,13 +20,13 @@ impl Wrapper {
     /// Puts us in front.
     fn connect(&self, name: &str, program: Program) -> Result<Rewritten, Reason> {
         if self.wraps(&program) {
-            return Err(
-                match (self.is_this(&program.command), observes(&program.args)) {
-                    (true, false) => Reason::Already,
-                    (true, true) => Reason::Unclear("countersign only observes it"),
-                    (false, _) => Reason::Unclear("another program called countersign starts it"),
-                },
-            );
+            return Err(match (self.is_this(&program), observes(&program.args)) {
+                (true, false) => Reason::Already,
+                (true, true) => Reason::Unclear("countersign only observes it"),
+                (false, _) => Reason::Unclear(
+                    "what starts it is called countersign and may be another program",
+                ),
+            });
         }
         let mut words = vec!["mcp".to_owned()];
         words.extend(self.options.iter().cloned());
@@ -75,17 +75,22 @@ impl Wrapper {
     fn wraps(&self, program: &Program) -> bool {
         let path = Path::new(&program.command);
         let is_called = path.file_stem().is_some_and(|name| name == "countersign");
-        let is_ours = is_called || self.is_this(&program.command);
+        let is_ours = is_called || self.is_this(program);
         is_ours && program.args.first().is_some_and(|word| word == "mcp")
     }
 
-    /// SECURITY: a file that comes with a project may name a program of that project as it likes. A name
-    /// without a folder is looked up by the client, where projects have no say.
-    fn is_this(&self, command: &str) -> bool {
+    /// SECURITY: a file that comes with a project may call a program of that project as it likes. A name without
+    /// a folder is looked up by the client, where projects have no say unless they say where.
+    fn is_this(&self, program: &Program) -> bool {
         let real = |path: &str| std::fs::canonicalize(path).ok();
-        command == self.program
-            || command == "countersign"
-            || real(command).is_some_and(|found| Some(found) == real(&self.program))
+        let command = program.command.as_str();
+        match command == "countersign" {
+            true => !program.sets_path,
+            false => {
+                let is_same = || real(command).is_some_and(|it| Some(it) == real(&self.program));
+                command == self.program || (Path::new(command).is_absolute() && is_same())
+            }
+        }
     }
 }
 
