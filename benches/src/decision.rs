@@ -41,7 +41,8 @@ fn rules(report: &mut Report<'_>) -> Result<()> {
             "times the limit",
         ],
     )?;
-    let machine = Capability::new(Some(manifest()?))?;
+    let recalling = Capability::new(Some(manifest()?))?;
+    let machine = Capability::new(Some(manifest()?))?.forgetful();
     let interpreter = Capability::new(Some(manifest()?))?.interpreted();
     for size in SIZES {
         let args = arguments(size, 0);
@@ -50,7 +51,11 @@ fn rules(report: &mut Report<'_>) -> Result<()> {
         if native() != machine.judge(&facts).verdict.reason() {
             return Err("the native rules decide differently".into());
         }
-        for (name, capability) in [("interpreter", &interpreter), ("machine", &machine)] {
+        for (name, capability) in [
+            ("interpreter", &interpreter),
+            ("machine", &machine),
+            ("asked before", &recalling),
+        ] {
             let compared = middle(|| {
                 Ok(Compared {
                     ours: per_call(RULE_CALLS, || {

@@ -12,10 +12,12 @@ use crate::rego::{
 use crate::{Decision, Verdict};
 
 mod explain;
+mod memory;
 mod trials;
 
 pub use explain::Explanation;
 use explain::Places;
+use memory::{Answer, Memory, Recollection};
 
 /// The built-in rules.
 pub const RULES: &str = include_str!("../../../policies/capability.rego");
@@ -27,6 +29,8 @@ pub struct Capability {
     manifest: Option<Manifest>,
     places: Places,
     not_admitted: Option<NotAdmitted>,
+    /// Of the built-in rules only: what other rules look at is not known.
+    memory: Option<Memory>,
 }
 
 /// What an allowed call must keep to.
@@ -92,6 +96,7 @@ impl Capability {
             bundle,
             manifest,
             places: Places::of(&rules),
+            memory: (rules.text == RULES).then(Memory::default),
             rules,
             not_admitted: admission.err(),
         })
@@ -106,13 +111,20 @@ impl Capability {
     #[must_use = "gives the changed rules back"]
     pub fn interpreted(mut self) -> Self {
         self.bundle.dismiss_machine();
+        self.forgetful()
+    }
+
+    /// The same rules, asked about every action: what they said before does not count.
+    #[must_use = "gives the changed rules back"]
+    pub fn forgetful(mut self) -> Self {
+        self.memory = None;
         self
     }
 
     /// The verdict about one action.
     pub fn judge(&self, facts: &Facts) -> Judgement {
         match self.answer(facts) {
-            Ok((rule, verdict)) => self.judgement(&rule, verdict, facts),
+            Ok(Answer { rule, verdict }) => self.judgement(&rule, verdict, facts),
             // FAIL-CLOSED: no answer is a denial, whatever the reason.
             Err(error) => {
                 let verdict = Verdict::new(Decision::Deny, error.reason());
@@ -154,8 +166,36 @@ impl Capability {
         self.not_admitted.as_ref()
     }
 
-    fn answer(&self, facts: &Facts) -> Result<(String, Verdict), EvalError> {
-        let answer = self.bundle.evaluate(&facts.to_value())?;
+    fn answer(&self, facts: &Facts) -> Result<Answer, EvalError> {
+        let Some(memory) = &self.memory else {
+            return self.ask(facts, Bundle::evaluate);
+        };
+        let question = memory::question(facts, self.manifest());
+        match memory.recall(&question) {
+            Recollection::Certain(answer) => Ok(answer),
+            Recollection::Doubted(before) => {
+                let answer = self.ask(facts, Bundle::confirm)?;
+                if answer != before {
+                    memory.distrust();
+                    // FAIL-CLOSED: nobody knows which of the two is right for this action.
+                    return Err(EvalError::Inconstant);
+                }
+                Ok(answer)
+            }
+            Recollection::None => {
+                let answer = self.ask(facts, Bundle::evaluate)?;
+                memory.keep(question, answer.clone());
+                Ok(answer)
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        facts: &Facts,
+        how: impl FnOnce(&Bundle, &Value) -> Result<Value, EvalError>,
+    ) -> Result<Answer, EvalError> {
+        let answer = how(&self.bundle, &facts.to_value())?;
         let malformed = || EvalError::Failed("the rules gave a malformed answer".to_owned());
         let answer = from_value(&answer).ok_or_else(malformed)?;
         let rule = answer
@@ -164,7 +204,10 @@ impl Capability {
             .ok_or_else(malformed)?;
         let verdict =
             Verdict::from_policy(&answer).map_err(|error| EvalError::Failed(error.to_string()))?;
-        Ok((rule.to_owned(), verdict))
+        Ok(Answer {
+            rule: rule.to_owned(),
+            verdict,
+        })
     }
 
     fn judgement(&self, rule: &str, verdict: Verdict, facts: &Facts) -> Judgement {

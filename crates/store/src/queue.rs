@@ -36,7 +36,7 @@ enum Thread {
     Awake,
     /// It sleeps until it is woken.
     Asleep,
-    /// It sleeps until what is there is due.
+    /// It sleeps until what is there is due, or what comes now would be.
     Lingers,
 }
 
@@ -166,26 +166,39 @@ impl Queue {
     /// Sleeps until something has to be done; not where nothing more will come.
     fn wait_until_due(&self) -> bool {
         let mut waiting = self.waiting();
+        // The outcome of what was written comes soon after it, and finds us about to look.
+        let mut nap = Some(LINGER);
         loop {
-            let left = waiting
-                .due
-                .map(|due| due.saturating_duration_since(Instant::now()));
+            let now = Instant::now();
+            let left = waiting.due.map(|due| due.saturating_duration_since(now));
             match left {
                 None if waiting.is_closed => return false,
                 Some(left) if left.is_zero() || waiting.is_closed => return true,
-                None => {
-                    waiting.thread = Thread::Asleep;
-                    let woken = self.arrived.wait(waiting);
-                    waiting = woken.unwrap_or_else(PoisonError::into_inner);
-                }
-                Some(left) => {
-                    waiting.thread = Thread::Lingers;
-                    let woken = self.arrived.wait_timeout(waiting, left);
-                    (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
-                }
+                _ => waiting = self.sleep(waiting, left.or(nap.take())),
             }
-            waiting.thread = Thread::Awake;
         }
+    }
+
+    /// Until somebody wakes us, or for as long.
+    fn sleep<'w>(
+        &self,
+        mut waiting: MutexGuard<'w, Waiting>,
+        longest: Option<Duration>,
+    ) -> MutexGuard<'w, Waiting> {
+        let mut woken = match longest {
+            None => {
+                waiting.thread = Thread::Asleep;
+                let woken = self.arrived.wait(waiting);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(longest) => {
+                waiting.thread = Thread::Lingers;
+                let woken = self.arrived.wait_timeout(waiting, longest);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        woken.thread = Thread::Awake;
+        woken
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -9,6 +9,11 @@ use crate::matcher::Host;
 /// Every rule, on both sides of its edge, with names that the manifest knows and names that it does
 /// not.
 pub(super) fn inputs(manifest: Option<&Manifest>) -> Vec<Value> {
+    all(manifest).iter().map(Facts::to_value).collect()
+}
+
+/// The same as facts.
+pub(super) fn all(manifest: Option<&Manifest>) -> Vec<Facts> {
     let mut names: Vec<String> = vec!["nobody".to_owned(), String::new()];
     let mut hosts: Vec<String> = vec!["nowhere.invalid".to_owned()];
     let mut programs: Vec<String> = vec!["nothing".to_owned()];
@@ -25,15 +30,15 @@ pub(super) fn inputs(manifest: Option<&Manifest>) -> Vec<Value> {
         );
         programs.extend(permissions.exec.allowed_bins.iter().take(MANY).cloned());
     }
-    let mut inputs = Vec::new();
+    let mut all = Vec::new();
     for (index, name) in names.iter().enumerate() {
         for variant in 0..VARIANTS {
             let host = pick(&hosts, index + variant);
             let program = pick(&programs, index + variant);
-            inputs.push(facts(name, host, program, variant, manifest).to_value());
+            all.push(facts(name, host, program, variant, manifest));
         }
     }
-    inputs
+    all
 }
 
 /// One combination: each bit of the variant turns one fact over.

@@ -33,6 +33,11 @@ pub enum EvalError {
     /// The machine and the interpreter disagree.
     #[error("the policy's two evaluators disagree; the quicker one is no longer used")]
     Disagreement,
+    /// The same question was answered differently before.
+    #[error(
+        "the policy answered the same question differently before; what it said is no longer used"
+    )]
+    Inconstant,
 }
 
 impl EvalError {
@@ -41,7 +46,7 @@ impl EvalError {
         match self {
             Self::Undefined => "runtime_error:policy_undefined",
             Self::Failed(_) => "runtime_error:policy_failed",
-            Self::Disagreement => "runtime_error:policy_disagreement",
+            Self::Disagreement | Self::Inconstant => "runtime_error:policy_disagreement",
         }
     }
 }
@@ -126,13 +131,23 @@ impl Bundle {
 
     /// The answer of the bundle's rule to an input.
     pub fn evaluate(&self, input: &Value) -> Result<Value, EvalError> {
+        let number = self.evaluations.fetch_add(1, Ordering::Relaxed);
+        self.ask(input, number.is_multiple_of(SAMPLE))
+    }
+
+    /// The same, from both evaluators.
+    pub fn confirm(&self, input: &Value) -> Result<Value, EvalError> {
+        self.ask(input, true)
+    }
+
+    fn ask(&self, input: &Value, sampled: bool) -> Result<Value, EvalError> {
         if self.syntax.calls.contains("walk") && !is_walkable(input, 1, &mut { MOST_STEPS }) {
             return Err(EvalError::Failed(
                 "the input is too large for `walk`".to_owned(),
             ));
         }
         let mut evaluator = self.take();
-        let answer = self.answer(&mut evaluator, input);
+        let answer = self.answer(&mut evaluator, input, sampled);
         self.give_back(evaluator);
         match answer? {
             Value::Undefined => Err(EvalError::Undefined),
@@ -140,13 +155,16 @@ impl Bundle {
         }
     }
 
-    fn answer(&self, evaluator: &mut Evaluator, input: &Value) -> Result<Value, EvalError> {
+    fn answer(
+        &self,
+        evaluator: &mut Evaluator,
+        input: &Value,
+        sampled: bool,
+    ) -> Result<Value, EvalError> {
         if self.machine() != Machine::Serving {
             return evaluator.by_interpreter(&self.entry, input);
         }
         let answer = evaluator.by_machine(input);
-        let number = self.evaluations.fetch_add(1, Ordering::Relaxed);
-        let sampled = number.is_multiple_of(SAMPLE);
         if sampled && !same(&answer, &evaluator.by_interpreter(&self.entry, input)) {
             // FAIL-CLOSED: nobody knows which of the two is right for this action.
             self.demoted.store(true, Ordering::Release);
