@@ -132,7 +132,12 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", self.0)
+        // In one piece, because texts are made of it.
+        let mut text = [0; PREFIX.len() + 64];
+        let (prefix, hex) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        hex.copy_from_slice(&self.0.to_hex());
+        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -41,7 +41,7 @@ impl Json {
     ///
     /// Fails on an integer whose value a double does not hold, rather than rounding it.
     pub fn to_jcs(&self) -> Result<Vec<u8>, Error> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(USUAL);
         self.write_jcs(&mut out)?;
         Ok(out)
     }
@@ -233,6 +233,9 @@ impl<T: Into<Json>> From<Option<T>> for Json {
         value.map_or(Json::Null, Into::into)
     }
 }
+
+/// What the text of a small object has.
+const USUAL: usize = 256;
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ mod link;
 mod lobby;
 mod metadata;
 mod mirror;
+mod pages;
 mod pipes;
 mod plain;
 mod pump;

@@ -280,7 +280,7 @@ mod tests {
     use std::sync::{Arc, OnceLock, Weak};
     use std::time::Instant;
 
-    use super::{LINGER, Queue};
+    use super::{LINGER, Queue, Thread, Waiting};
     use crate::audit::AuditFile;
     use crate::writer::{Command, Haste, Writer};
     use crate::{Durability, Folder, Observer, Step, schema};
@@ -316,6 +316,24 @@ mod tests {
         let waiting = queue.waiting();
         assert_eq!(waiting.commands.len(), 1);
         assert!(waiting.due.unwrap() >= before + LINGER);
+    }
+
+    #[test]
+    fn only_who_sleeps_without_an_end_is_woken_for_what_nobody_waits_for() {
+        for (thread, haste, wakes) in [
+            (Thread::Asleep, Haste::Soon, true),
+            (Thread::Lingers, Haste::Soon, false),
+            (Thread::Awake, Haste::Soon, false),
+            (Thread::Asleep, Haste::Now, true),
+            (Thread::Lingers, Haste::Now, true),
+            (Thread::Awake, Haste::Now, false),
+        ] {
+            let mut waiting = Waiting {
+                thread,
+                ..Waiting::default()
+            };
+            assert_eq!(waiting.add(nothing(haste)), wakes);
+        }
     }
 
     #[test]

@@ -60,18 +60,7 @@ impl Access {
 
     /// Whether a request may come in.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
-        let host = only(headers, &HOST).map_err(|_| Stranger::Host)?;
-        // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
-        let host = host.ok_or(Stranger::Host)?;
-        let host: Authority = host.parse().map_err(|_| Stranger::Host)?;
-        if !self.is_ours(host.host()) || uri.authority().is_some_and(|named| *named != host) {
-            return Err(Stranger::Host);
-        }
-        match only(headers, &ORIGIN).map_err(|_| Stranger::Origin)? {
-            None => {}
-            Some(origin) if self.is_welcome(origin) => {}
-            Some(_) => return Err(Stranger::Origin),
-        }
+        self.check_names(uri, headers)?;
         let Some(token) = &self.token else {
             return Ok(());
         };
@@ -84,18 +73,35 @@ impl Access {
         }
     }
 
+    /// The same for a request that may come without a token, because it asks for nothing but leave.
+    pub fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
+        let host = only(headers, &HOST).map_err(|_| Stranger::Host)?;
+        // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
+        let host = host.ok_or(Stranger::Host)?;
+        let host: Authority = host.parse().map_err(|_| Stranger::Host)?;
+        if !self.is_ours(host.host()) || uri.authority().is_some_and(|named| *named != host) {
+            return Err(Stranger::Host);
+        }
+        match only(headers, &ORIGIN).map_err(|_| Stranger::Origin)? {
+            Some(origin) if !self.is_welcome(origin) => Err(Stranger::Origin),
+            _ => Ok(()),
+        }
+    }
+
     fn is_ours(&self, host: &str) -> bool {
         let same = |ours: &str| ours.eq_ignore_ascii_case(host);
         LOOPBACK.iter().any(|ours| same(ours)) || self.hosts.iter().any(|ours| same(ours))
     }
 
+    /// Whether the operator has named the origin of a page.
+    pub fn is_named(&self, origin: &str) -> bool {
+        let mut named = self.origins.iter();
+        named.any(|one| one.eq_ignore_ascii_case(origin))
+    }
+
     /// Pages of this machine may call, and those that the operator names.
     fn is_welcome(&self, origin: &str) -> bool {
-        if self
-            .origins
-            .iter()
-            .any(|one| one.eq_ignore_ascii_case(origin))
-        {
+        if self.is_named(origin) {
             return true;
         }
         let Ok(uri) = origin.parse::<Uri>() else {
@@ -199,6 +205,13 @@ mod tests {
             (AUTHORIZATION, "Bearer s3cret"),
         ];
         assert_eq!(check(&access, &twice), Err(Stranger::Token));
+        // Who only asks for leave does not bring it yet.
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "localhost".parse().unwrap());
+        assert_eq!(
+            access.check_names(&Uri::from_static("/mcp"), &headers),
+            Ok(())
+        );
         // Who is a stranger by another thing hears nothing about tokens.
         assert_eq!(
             check(&access, &[(HOST, "example.com")]),

@@ -96,7 +96,7 @@ impl Carrier {
             let handle = runtime.as_ref().map(|runtime| runtime.handle().clone());
             let _ = started.send(handle.map_err(|error| error.kind()));
             if let Ok(runtime) = runtime {
-                let _ = runtime.block_on(told);
+                runtime.block_on(until(told));
                 runtime.shutdown_timeout(grace);
             }
         };
@@ -110,6 +110,17 @@ impl Carrier {
         })
     }
 }
+
+/// Waits until the end is told.
+///
+/// A timer that ends before all others wakes its thread to say so. Those of messages come and go, and do not
+/// have to while this one is there.
+async fn until(mut told: oneshot::Receiver<()>) {
+    while tokio::time::timeout(PULSE, &mut told).await.is_err() {}
+}
+
+/// Less than anybody gives a message.
+const PULSE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -53,11 +53,13 @@ impl Object {
     ///
     /// Members that follow are moved; to build a large object, collect it instead.
     pub fn insert(&mut self, key: String, value: Json) -> Option<Json> {
-        match self.get_mut(&key) {
-            Some(present) => Some(std::mem::replace(present, value)),
-            None => {
-                let position = self.position(&key).unwrap_or_else(|free| free);
-                self.members.insert(position, (key, value));
+        match self.position(&key) {
+            Ok(position) => {
+                let (_, present) = self.members.get_mut(position)?;
+                Some(std::mem::replace(present, value))
+            }
+            Err(free) => {
+                self.members.insert(free, (key, value));
                 None
             }
         }

@@ -43,13 +43,9 @@ impl Exchange {
 
 impl Pump {
     async fn run(mut self, mut body: Incoming) {
-        let mut events = Events::new(
-            self.exchange
-                .lobby
-                .limits
-                .max_frame_bytes
-                .saturating_add(SLACK),
-        );
+        let lobby = &self.exchange.lobby;
+        let longest = lobby.limits.max_frame_bytes.saturating_add(SLACK);
+        let mut events = Events::new(longest, &lobby.room);
         loop {
             let gone = self.gone;
             let to_client = self.to_client.clone();

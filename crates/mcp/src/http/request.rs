@@ -22,8 +22,9 @@ use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
 use super::link::{Failed, Form, Link};
 use super::lobby::{Lobby, NoSession};
+use super::pages::Page;
 use super::reply::{self, Waiting};
-use super::{headers, metadata, mirror};
+use super::{headers, metadata, mirror, pages};
 
 /// A client's connection.
 pub(super) struct Connection {
@@ -58,6 +59,23 @@ impl Connection {
 
     /// Answers a request.
     pub(super) async fn answer(
+        &self,
+        lobby: Option<Arc<Lobby>>,
+        access: &Access,
+        request: Request<Incoming>,
+    ) -> Response<Sent> {
+        let page = Page::of(access, &request);
+        let response = match page.as_ref().filter(|_| pages::asks_for_leave(&request)) {
+            Some(page) => page.leave(access, &request),
+            None => self.admit(lobby, access, request).await,
+        };
+        match page {
+            Some(page) => page.tell(response),
+            None => response,
+        }
+    }
+
+    async fn admit(
         &self,
         lobby: Option<Arc<Lobby>>,
         access: &Access,

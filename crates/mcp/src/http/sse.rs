@@ -1,11 +1,13 @@
 //! Server-sent events: cuts a stream into events as they come, and keeps their bytes.
 
+use countersign_web::{Room, Share};
+
 /// Something that was cut out of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     /// One event.
     Event(Event),
-    /// An event over the limit. The beginning of its data is kept, so that an answer can name its
+    /// An event over the limit, or for which there was no room. The beginning of its data is kept, so that an answer can name its
     /// id; the rest was let go as it came.
     TooLong {
         /// The first bytes.
@@ -27,10 +29,11 @@ pub(super) struct Event {
 }
 
 /// Cuts events.
-#[derive(Debug)]
 pub(super) struct Events {
     max_bytes: usize,
     held: Vec<u8>,
+    /// Of the room that all bodies have.
+    share: Share,
     /// How long the line is that has not ended.
     line: usize,
     /// A line feed that comes next belongs to the line end before it.
@@ -41,10 +44,11 @@ pub(super) struct Events {
 
 impl Events {
     /// Events of at most this many bytes.
-    pub(super) fn new(max_bytes: usize) -> Self {
+    pub(super) fn new(max_bytes: usize, room: &Room) -> Self {
         Self {
             max_bytes,
             held: Vec::new(),
+            share: room.share(),
             line: 0,
             after_return: false,
             skipping: false,
@@ -54,6 +58,10 @@ impl Events {
     /// Takes the next bytes of the stream and gives each event that ends in them. What has not ended
     /// when the stream does is no event.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Item)) {
+        if self.held.is_empty() {
+            // The events that were given are on their way.
+            self.share.release();
+        }
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
                 bytes = self.hold(bytes, 1);
@@ -81,13 +89,15 @@ impl Events {
     /// Keeps the first `count` bytes, as far as there is room, and gives the others.
     fn hold<'a>(&mut self, bytes: &'a [u8], count: usize) -> &'a [u8] {
         let (taken, rest) = bytes.split_at_checked(count).unwrap_or((bytes, &[]));
-        if !self.skipping && self.held.len() + taken.len() <= self.max_bytes {
+        let length = self.held.len() + taken.len();
+        if !self.skipping && length <= self.max_bytes && self.share.cover(length) {
             self.held.extend_from_slice(taken);
         } else if !self.skipping {
             let room = BEGINNING.saturating_sub(self.held.len());
             self.held.extend(taken.iter().take(room));
             self.held.truncate(BEGINNING);
             self.held.shrink_to_fit();
+            self.share.release();
             self.skipping = true;
         }
         rest
@@ -189,7 +199,7 @@ mod tests {
     use super::*;
 
     fn cut(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Item> {
-        let mut events = Events::new(max_bytes);
+        let mut events = Events::new(max_bytes, &Room::new(1 << 20));
         let mut found = Vec::new();
         for chunk in chunks {
             events.feed(chunk, |item| found.push(item));
@@ -302,12 +312,34 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded_while_an_event_goes_on() {
-        let mut events = Events::new(10_000);
+        let mut events = Events::new(10_000, &Room::new(1 << 20));
         for _ in 0..10_000 {
             events.feed(b"data: xxxxxxxxxxxxxxxxxxxxxxxx\n", |_| {
                 panic!("no event has ended")
             });
             assert!(events.held.capacity() <= 20_000);
         }
+    }
+
+    #[test]
+    fn events_that_go_on_share_the_room() {
+        let room = Room::new(16 << 10);
+        let [mut one, mut other] = [&room, &room].map(|room| Events::new(64 << 10, room));
+        let unfinished = [b"data: ", &[b'x'; 10 << 10][..]].concat();
+        let finish = |events: &mut Events| {
+            let mut found = Vec::new();
+            events.feed(b"\n\n", |item| found.push(item));
+            matches!(found[..], [Item::Event(_)])
+        };
+        let begin = |events: &mut Events| events.feed(&unfinished, |_| panic!("it goes on"));
+        begin(&mut one);
+        begin(&mut other);
+        // There was no room for the second; it is known by its beginning.
+        assert!(!finish(&mut other) && finish(&mut one));
+        // What was given is forgotten when the stream goes on.
+        one.feed(b":\n\n", |_| {});
+        one.feed(b"", |_| {});
+        begin(&mut other);
+        assert!(finish(&mut other));
     }
 }

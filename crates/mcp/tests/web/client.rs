@@ -79,6 +79,7 @@ impl Client {
                 let body = tokio::time::timeout(PATIENCE, self.wire.exactly(length)).await;
                 String::from_utf8(body.expect("no body came").unwrap()).unwrap()
             }
+            None if status == 204 => String::new(),
             None => {
                 let mut body = String::new();
                 while let Some(piece) = self.piece().await {

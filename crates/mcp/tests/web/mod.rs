@@ -167,6 +167,9 @@ impl Reception for Desk {
     }
 }
 
+/// The origin of a page that the operator has named.
+pub const PAGE: &str = "https://pages.example";
+
 impl Web {
     pub async fn new() -> Self {
         Self::with(|_| None, |_| {}).await
@@ -219,7 +222,8 @@ impl Web {
             reception: Arc::new(desk),
             response_time: None,
         };
-        let door = Door::new(vec![served], Access::default(), limits);
+        let access = Access::default().with_origin(PAGE);
+        let door = Door::new(vec![served], access, limits);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();
