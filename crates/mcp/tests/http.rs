@@ -171,6 +171,38 @@ async fn a_stream_is_taken_up_again_where_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_comes_on_the_stream_that_was_taken_up_again_also_while_the_old_one_seems_open() {
+    let (events, receiver) = mpsc::unbounded_channel();
+    let (again, resumed) = mpsc::unbounded_channel();
+    let streams = std::sync::Mutex::new(vec![resumed, receiver]);
+    let behave = move |seen: &Seen| {
+        (seen.is_call() || seen.verb == "GET")
+            .then(|| streams.lock().unwrap().pop().map(Answer::Events))?
+    };
+    let web = Web::with(behave, |_| {}).await;
+    let mut lost = web.client().await;
+    lost.initialize().await;
+    lost.start("POST", "", &call("1", "read", "{}")).await;
+    events
+        .send(Bytes::from_static(b"id: e1\ndata:\n\n"))
+        .unwrap();
+    lost.head().await;
+    lost.piece().await;
+    // The client has another network now: nobody hears that its old connection is gone.
+    let mut client = web.client().await;
+    client.session.clone_from(&lost.session);
+    client.start("GET", "last-event-id: e1\r\n", "").await;
+    let answer = "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
+    again.send(Bytes::from_static(answer.as_bytes())).unwrap();
+    assert_eq!(client.head().await.0, 200);
+    assert_eq!(client.piece().await.as_deref(), Some(answer));
+    assert_eq!(web.count(EventType::ToolResult), 1);
+    drop((again, events, lost));
+    assert_eq!(client.piece().await, None);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_server_speaks_first_on_a_stream_of_its_own() {
     let (web, events) = streaming().await;
     let mut client = web.client().await;

@@ -12,6 +12,7 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(super) const PARAM_PREFIX: &str = "mcp-param-";
 
 /// What a client's request says to the server. The host is the server's own; the page that called
@@ -40,7 +41,7 @@ pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
 /// the client's own message.
 pub(super) fn of_ours(client: &HeaderMap, message: &[u8]) -> HeaderMap {
     let is_ours = |name: &HeaderName| {
-        let about_message = *name == METHOD || *name == NAME || name.as_str() == "last-event-id";
+        let about_message = *name == METHOD || *name == NAME || *name == LAST_EVENT_ID;
         !about_message && !name.as_str().starts_with(PARAM_PREFIX)
     };
     let headers = client.iter().filter(|(name, _)| is_ours(name));

@@ -6,9 +6,13 @@ use hyper::Response;
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
+use crate::gate::Waits;
+use crate::{Effect, Id};
+
 use super::body::Sent;
 use super::exchange;
 use super::exchange::{BROKEN_OFF, Exchange, Turn};
+use super::headers::LAST_EVENT_ID;
 use super::link::Form;
 use super::reply::{self, Waiting};
 use super::sse::{self, Events, Item};
@@ -116,12 +120,14 @@ impl Pump {
         .await;
     }
 
-    async fn apply(&mut self, effects: Vec<crate::Effect>, write: impl Fn(Vec<u8>) -> Vec<u8>) {
-        let mut came = self
-            .exchange
-            .link
-            .drive(effects, self.exchange.id.as_ref())
-            .await;
+    async fn apply(&mut self, effects: Vec<Effect>, write: impl Fn(Vec<u8>) -> Vec<u8>) {
+        // On a stream that was taken up again, because the old one may only seem to be open.
+        let answered = match self.exchange.headers.contains_key(LAST_EVENT_ID) {
+            true => effects.iter().find_map(answered),
+            false => None,
+        };
+        let mine = self.exchange.id.as_ref().or(answered.as_ref());
+        let mut came = self.exchange.link.drive(effects, mine).await;
         let messages = std::mem::take(&mut came.to_client);
         self.exchange.sort(came);
         for message in messages {
@@ -166,6 +172,17 @@ impl Pump {
         {
             self.give(sse::event(&answer)).await;
         }
+    }
+}
+
+/// The request of the client's that the server has answered.
+fn answered(effect: &Effect) -> Option<Id> {
+    match effect {
+        Effect::Job(job) if job.call().is_none() => match job.waits() {
+            Waits::Client(id) => Some(id),
+            Waits::Server(_) | Waits::Nobody => None,
+        },
+        _ => None,
     }
 }
 
