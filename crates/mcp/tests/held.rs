@@ -75,6 +75,23 @@ fn j05_a_denial_and_silence_are_told_apart() {
 }
 
 #[test]
+fn nothing_is_due_while_a_look_takes_longer_than_the_client_may_wait() {
+    let mut scene = scene();
+    scene.call("1", "deploy", "{}");
+    scene.hold_jobs = true;
+    assert!(scene.pass(LOOK).is_empty() && scene.jobs.len() == 1);
+    for _ in 0..3 {
+        assert!(scene.pass(Duration::from_secs(300)).is_empty());
+        assert!(scene.session.deadline().unwrap() > scene.now);
+    }
+    // It comes back to nothing, and the client hears so at once.
+    scene.run_jobs();
+    assert!(scene.session.deadline().unwrap() <= scene.now);
+    assert_eq!(error(&scene.pass(Duration::ZERO)[0]).0, -32001);
+    scene.verify();
+}
+
+#[test]
 fn cancelling_the_call_cancels_the_approval() {
     let mut scene = scene();
     scene.call("7", "deploy", "{}");

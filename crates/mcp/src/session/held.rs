@@ -170,7 +170,11 @@ impl Session {
 impl Held {
     /// When there is something to do.
     pub(super) fn deadline(&self) -> Instant {
-        self.next_look.min(self.until)
+        match self.call {
+            Some(_) => self.next_look.min(self.until),
+            // What is being looked at comes back first.
+            None => self.next_look,
+        }
     }
 }
 
