@@ -11,7 +11,7 @@ use countersign_engine::{Engine, PolicyFiles, SystemClock};
 use countersign_redact::{Public, Record, Redactor};
 use countersign_store::{Folder, Options, Store};
 use countersign_telemetry::{Level, Log, LogFormat};
-use countersign_web::{TlsAcceptor, acceptor};
+use countersign_web::{NotAnOrigin, TlsAcceptor, acceptor};
 
 use crate::config::Config;
 use crate::errors::{Code, Failure};
@@ -115,7 +115,7 @@ impl Serve {
         let oidc = issuer::keys(&plan)?;
         let telling = Telling::new(&plan)?;
         let sign_in = issuer::sign_in(&plan, oidc.as_ref())?;
-        let mut settings = plan.settings(tls.is_some(), oidc);
+        let mut settings = plan.settings(tls.is_some(), oidc)?;
         settings.sign_in = sign_in;
         let options = Options {
             observer: Some(settings.wake.observer()),
@@ -316,7 +316,7 @@ impl Plan {
         }
     }
 
-    fn settings(&self, is_secure: bool, oidc: Option<Arc<Oidc>>) -> Settings {
+    fn settings(&self, is_secure: bool, oidc: Option<Arc<Oidc>>) -> Result<Settings, Failure> {
         let rate = |name: &str| {
             let per_second = u32::try_from(self.config.count(name)).unwrap_or(u32::MAX);
             (per_second > 0).then(|| Rate {
@@ -340,9 +340,13 @@ impl Plan {
             settings.access = settings.access.with_host(host);
         }
         for origin in self.config.list("allow_origin") {
-            settings.access = settings.access.with_origin(origin);
+            let named = settings.access.with_origin(origin);
+            let wrong = |error: NotAnOrigin| {
+                Failure::new(Code::Settings, format!("`allow_origin`: {error}"))
+            };
+            settings.access = named.map_err(wrong)?;
         }
-        settings
+        Ok(settings)
     }
 
     fn greet(&self, api: &Api, place: &str, has_manifest: bool, log: &Log) -> Result<(), Failure> {

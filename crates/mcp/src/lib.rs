@@ -16,6 +16,7 @@ mod era;
 pub mod frame;
 mod gate;
 pub mod http;
+mod kept;
 mod lines;
 mod method;
 mod outbound;

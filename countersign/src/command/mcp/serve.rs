@@ -233,7 +233,8 @@ impl Serve {
             access = access.with_host(host);
         }
         for origin in self.allow_origin.iter().chain(&config.allow_origins) {
-            access = access.with_origin(origin);
+            let named = access.with_origin(origin);
+            access = named.map_err(|error| Failure::new(Code::Config, error.to_string()))?;
         }
         if let Some(path) = self.token_file.as_ref().or(config.token_file.as_ref()) {
             let token = config::Secret::File(path.clone()).reveal("token_file")?;

@@ -57,7 +57,7 @@ impl Beside {
             }
             return;
         }
-        let mut events = Events::new(max, &self.lobby.room);
+        let mut events = Events::new(max);
         while let Some(Ok(frame)) = body.frame().await {
             let mut items = Vec::new();
             let data = frame.into_data().unwrap_or_default();

@@ -14,6 +14,10 @@ pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(super) const PARAM_PREFIX: &str = "mcp-param-";
+/// What a browser says about the page that has it send something.
+const FETCH_PREFIX: &str = "sec-fetch-";
+/// What browsers and servers say to each other about pages.
+const PAGES_PREFIX: &str = "access-control-";
 
 /// What a client's request says to the server. The host is the server's own; the page that called
 /// was judged here. Bodies are looked at, so they must come as they are.
@@ -22,6 +26,7 @@ pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
     for name in [HOST, ORIGIN, EXPECT, CONTENT_LENGTH] {
         passed.remove(name);
     }
+    remove_all(&mut passed, &[FETCH_PREFIX, PAGES_PREFIX]);
     passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     // What was read is what is sent, whatever else the client said about it.
     if passed.contains_key(CONTENT_TYPE) {
@@ -30,11 +35,22 @@ pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// What a server's response says to the client. Its length is counted anew.
+/// What a server's response says to the client. Its length is counted anew, and which pages may see it is said
+/// here.
 pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     passed.remove(CONTENT_LENGTH);
+    remove_all(&mut passed, &[PAGES_PREFIX]);
     passed
+}
+
+/// Takes out what begins so. Most have none of it.
+fn remove_all(headers: &mut HeaderMap, prefixes: &[&str]) {
+    let begins = |name: &&HeaderName| prefixes.iter().any(|one| name.as_str().starts_with(one));
+    let names: Vec<HeaderName> = headers.keys().filter(begins).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
 }
 
 /// The headers of a message of ours to the server: those of the client, as far as they are not about
@@ -104,6 +120,8 @@ mod tests {
             ("content-length", "7"),
             ("host", "localhost"),
             ("origin", "http://localhost"),
+            ("sec-fetch-site", "cross-site"),
+            ("access-control-request-method", "POST"),
             ("accept-encoding", "br"),
             ("mcp-session-id", "s"),
             ("authorization", "Bearer t"),
@@ -124,5 +142,21 @@ mod tests {
             ]
         );
         assert_eq!(passed[ACCEPT_ENCODING], "identity");
+    }
+
+    #[test]
+    fn which_pages_may_see_an_answer_is_not_the_servers_to_say() {
+        let mut headers = HeaderMap::new();
+        for name in [
+            "access-control-allow-origin",
+            "access-control-allow-credentials",
+            "mcp-session-id",
+        ] {
+            headers.append(name, "*".parse().unwrap());
+            headers.append(name, "true".parse().unwrap());
+        }
+        let passed = to_client(&headers);
+        let names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["mcp-session-id"]);
     }
 }

@@ -43,14 +43,28 @@ impl Page {
         response
     }
 
-    /// The same answer, which the page may see.
-    pub(super) fn tell(&self, mut response: Response<Sent>) -> Response<Sent> {
+    /// From now on the page may see the answer.
+    fn show(self, response: &mut Response<Sent>) {
         let headers = response.headers_mut();
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0.clone());
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, SEEN);
-        headers.append(VARY, HeaderValue::from_static("origin"));
-        response
     }
+}
+
+/// The same answer, which the page may see that has asked. Whoever keeps it has to know that others may not.
+pub(super) fn told(
+    access: &Access,
+    page: Option<Page>,
+    mut response: Response<Sent>,
+) -> Response<Sent> {
+    if let Some(page) = page {
+        page.show(&mut response);
+    }
+    if access.names_pages() {
+        let origin = HeaderValue::from_static("origin");
+        response.headers_mut().append(VARY, origin);
+    }
+    response
 }
 
 /// Whether a browser asks whether it may send something.

@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use crate::gate::Waits;
+use crate::kept::Cut;
 use crate::{Effect, Id};
 
 use super::body::Sent;
@@ -47,9 +48,8 @@ impl Exchange {
 
 impl Pump {
     async fn run(mut self, mut body: Incoming) {
-        let lobby = &self.exchange.lobby;
-        let longest = lobby.limits.max_frame_bytes.saturating_add(SLACK);
-        let mut events = Events::new(longest, &lobby.room);
+        let longest = self.exchange.lobby.limits.max_frame_bytes;
+        let mut events = Events::new(longest.saturating_add(SLACK));
         loop {
             let gone = self.gone;
             let to_client = self.to_client.clone();
@@ -87,12 +87,9 @@ impl Pump {
     async fn item(&mut self, item: Item) {
         let event = match item {
             Item::Event(event) => event,
-            Item::TooLong { beginning } => {
-                let effects = self
-                    .exchange
-                    .link
-                    .session()
-                    .too_long_from_server(&beginning, b"");
+            Item::TooLong(Cut { beginning, end }) => {
+                let link = &self.exchange.link;
+                let effects = link.session().too_long_from_server(&beginning, &end);
                 return self.apply(effects, |bytes| sse::event(&bytes)).await;
             }
         };

@@ -69,10 +69,7 @@ impl Connection {
             Some(page) => page.leave(access, &request),
             None => self.admit(lobby, access, request).await,
         };
-        match page {
-            Some(page) => page.tell(response),
-            None => response,
-        }
+        pages::told(access, page, response)
     }
 
     async fn admit(

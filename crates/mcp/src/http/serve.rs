@@ -47,7 +47,7 @@ pub struct Served {
 pub struct Limits {
     /// The most bytes of a message.
     pub max_frame_bytes: usize,
-    /// The most bytes of all messages that are on their way from clients.
+    /// The most bytes of all bodies that are on their way, from clients and from servers.
     pub max_held_bytes: usize,
     /// The most connections.
     pub max_connections: usize,

@@ -1,18 +1,14 @@
 //! Server-sent events: cuts a stream into events as they come, and keeps their bytes.
 
-use countersign_web::{Room, Share};
+use crate::kept::{Cut, Kept};
 
 /// Something that was cut out of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     /// One event.
     Event(Event),
-    /// An event over the limit, or for which there was no room. The beginning of its data is kept, so that an answer can name its
-    /// id; the rest was let go as it came.
-    TooLong {
-        /// The first bytes.
-        beginning: Vec<u8>,
-    },
+    /// An event over the limit: what is left of its data.
+    TooLong(Cut),
 }
 
 /// One event, up to and with the blank line that ends it.
@@ -29,39 +25,28 @@ pub(super) struct Event {
 }
 
 /// Cuts events.
+#[derive(Debug)]
 pub(super) struct Events {
-    max_bytes: usize,
-    held: Vec<u8>,
-    /// Of the room that all bodies have.
-    share: Share,
+    kept: Kept,
     /// How long the line is that has not ended.
     line: usize,
     /// A line feed that comes next belongs to the line end before it.
     after_return: bool,
-    /// The event is over the limit, and its end has not come.
-    skipping: bool,
 }
 
 impl Events {
     /// Events of at most this many bytes.
-    pub(super) fn new(max_bytes: usize, room: &Room) -> Self {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            max_bytes,
-            held: Vec::new(),
-            share: room.share(),
+            kept: Kept::new(max_bytes),
             line: 0,
             after_return: false,
-            skipping: false,
         }
     }
 
     /// Takes the next bytes of the stream and gives each event that ends in them. What has not ended
     /// when the stream does is no event.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Item)) {
-        if self.held.is_empty() {
-            // The events that were given are on their way.
-            self.share.release();
-        }
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
                 bytes = self.hold(bytes, 1);
@@ -86,35 +71,27 @@ impl Events {
         }
     }
 
-    /// Keeps the first `count` bytes, as far as there is room, and gives the others.
+    /// Keeps the first `count` bytes, and gives the others.
     fn hold<'a>(&mut self, bytes: &'a [u8], count: usize) -> &'a [u8] {
         let (taken, rest) = bytes.split_at_checked(count).unwrap_or((bytes, &[]));
-        let length = self.held.len() + taken.len();
-        if !self.skipping && length <= self.max_bytes && self.share.cover(length) {
-            self.held.extend_from_slice(taken);
-        } else if !self.skipping {
-            let room = BEGINNING.saturating_sub(self.held.len());
-            self.held.extend(taken.iter().take(room));
-            self.held.truncate(BEGINNING);
-            self.held.shrink_to_fit();
-            self.share.release();
-            self.skipping = true;
-        }
+        self.kept.push(taken);
         rest
     }
 
     fn take(&mut self) -> Item {
-        let raw = std::mem::take(&mut self.held);
-        let fields = Fields::read(&raw);
-        match std::mem::take(&mut self.skipping) {
-            true => Item::TooLong {
-                beginning: fields.data.unwrap_or_default(),
-            },
-            false => Item::Event(Event {
-                data: fields.data.filter(|data| !data.is_empty()),
-                id: fields.id,
-                is_named: fields.is_named,
-                raw,
+        match self.kept.take() {
+            Ok(raw) => {
+                let fields = Fields::read(&raw);
+                Item::Event(Event {
+                    data: fields.data.filter(|data| !data.is_empty()),
+                    id: fields.id,
+                    is_named: fields.is_named,
+                    raw,
+                })
+            }
+            Err(cut) => Item::TooLong(Cut {
+                beginning: Fields::read(&cut.beginning).data.unwrap_or_default(),
+                ..cut
             }),
         }
     }
@@ -192,14 +169,12 @@ impl Fields {
     }
 }
 
-const BEGINNING: usize = 4096;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn cut(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Item> {
-        let mut events = Events::new(max_bytes, &Room::new(1 << 20));
+        let mut events = Events::new(max_bytes);
         let mut found = Vec::new();
         for chunk in chunks {
             events.feed(chunk, |item| found.push(item));
@@ -214,7 +189,7 @@ mod tests {
         };
         let one = |item: &Item| match item {
             Item::Event(event) => text(event),
-            Item::TooLong { .. } => panic!("too long"),
+            Item::TooLong(_) => panic!("too long"),
         };
         items.iter().map(one).collect()
     }
@@ -222,7 +197,7 @@ mod tests {
     fn raw(items: &[Item]) -> Vec<u8> {
         let one = |item: &Item| match item {
             Item::Event(event) => event.raw.clone(),
-            Item::TooLong { .. } => panic!("too long"),
+            Item::TooLong(_) => panic!("too long"),
         };
         items.iter().flat_map(one).collect()
     }
@@ -298,48 +273,15 @@ mod tests {
     fn a_long_event_is_let_go_and_the_next_one_is_read() {
         let mut stream = b"data: {\"id\":7,".to_vec();
         stream.extend(vec![b'x'; 100_000]);
-        stream.extend(b"\n\ndata: next\n\n");
+        stream.extend(b"yz\n\ndata: next\n\n");
         for size in [1, 7, 4096, stream.len()] {
             let chunks: Vec<&[u8]> = stream.chunks(size).collect();
             let items = cut(1000, &chunks);
-            let [Item::TooLong { beginning }, Item::Event(next)] = &items[..] else {
+            let [Item::TooLong(Cut { beginning, end }), Item::Event(next)] = &items[..] else {
                 panic!("{}", items.len());
             };
-            assert!(beginning.starts_with(b"{\"id\":7,x") && beginning.len() <= BEGINNING);
+            assert!(beginning.starts_with(b"{\"id\":7,x") && end.ends_with(b"xyz\n\n"));
             assert_eq!(next.data.as_deref(), Some(&b"next"[..]));
         }
-    }
-
-    #[test]
-    fn memory_stays_bounded_while_an_event_goes_on() {
-        let mut events = Events::new(10_000, &Room::new(1 << 20));
-        for _ in 0..10_000 {
-            events.feed(b"data: xxxxxxxxxxxxxxxxxxxxxxxx\n", |_| {
-                panic!("no event has ended")
-            });
-            assert!(events.held.capacity() <= 20_000);
-        }
-    }
-
-    #[test]
-    fn events_that_go_on_share_the_room() {
-        let room = Room::new(16 << 10);
-        let [mut one, mut other] = [&room, &room].map(|room| Events::new(64 << 10, room));
-        let unfinished = [b"data: ", &[b'x'; 10 << 10][..]].concat();
-        let finish = |events: &mut Events| {
-            let mut found = Vec::new();
-            events.feed(b"\n\n", |item| found.push(item));
-            matches!(found[..], [Item::Event(_)])
-        };
-        let begin = |events: &mut Events| events.feed(&unfinished, |_| panic!("it goes on"));
-        begin(&mut one);
-        begin(&mut other);
-        // There was no room for the second; it is known by its beginning.
-        assert!(!finish(&mut other) && finish(&mut one));
-        // What was given is forgotten when the stream goes on.
-        one.feed(b":\n\n", |_| {});
-        one.feed(b"", |_| {});
-        begin(&mut other);
-        assert!(finish(&mut other));
     }
 }

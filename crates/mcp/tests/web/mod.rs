@@ -222,7 +222,7 @@ impl Web {
             reception: Arc::new(desk),
             response_time: None,
         };
-        let access = Access::default().with_origin(PAGE);
+        let access = Access::default().with_origin(PAGE).unwrap();
         let door = Door::new(vec![served], access, limits);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

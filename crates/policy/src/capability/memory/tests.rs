@@ -136,6 +136,31 @@ fn a_wrong_recollection_is_found_and_denied() {
 }
 
 #[test]
+fn what_an_evaluator_said_that_has_erred_since_is_not_recalled() {
+    // Members of a text: the interpreter fails, the machine does not notice.
+    let text = "package countersign.capability\nimport rego.v1\n\
+        decision := {\"rule\": \"b\", \"decision\": \"deny\", \"reason\": \"NO\"} if bad\n\
+        else := {\"rule\": \"a\", \"decision\": \"allow\", \"reason\": \"OK\"}\n\
+        bad if { input.tool == \"odd\"; some part in input.tool; part == \"d\" }\n";
+    let rules = Source {
+        name: "rules.rego".to_owned(),
+        text: text.to_owned(),
+    };
+    let mut capability = Capability::with_unseen_rules(rules, None).unwrap();
+    capability.memory = Some(Memory::default());
+    let [mut odd, mut even] = [0, 1].map(|index| trials::all(None).swap_remove(index));
+    (odd.tool, even.tool) = ("odd".to_owned(), "even".to_owned());
+    // The first is compared; the next is not.
+    let allows = |facts: &Facts| capability.judge(facts).verdict.decision() == Decision::Allow;
+    assert!(allows(&even) && allows(&odd));
+    let asked = (0..1000).map(|_| allows(&odd)).collect::<Vec<_>>();
+    let found = asked.iter().position(|allowed| !allowed).unwrap();
+    assert!(found <= SAMPLE as usize);
+    assert!(asked[found..].iter().all(|allowed| !allowed));
+    assert_eq!(capability.machine(), crate::rego::Machine::Demoted);
+}
+
+#[test]
 fn what_other_rules_said_is_not_kept() {
     let rules = Source {
         name: "capability.rego".to_owned(),
