@@ -33,16 +33,24 @@ impl Kept {
             None if self.held.len() + bytes.len() <= self.max_bytes => {
                 self.held.extend_from_slice(bytes);
             }
-            None => {
-                let end = self.end.insert(Vec::new());
-                push_last(end, &self.held);
-                push_last(end, bytes);
-                let room = BEGINNING.saturating_sub(self.held.len());
-                self.held.extend(bytes.iter().take(room));
-                self.held.truncate(BEGINNING);
-                self.held.shrink_to_fit();
-            }
+            None => self.cut(bytes),
         }
+    }
+
+    /// The same where there is no room for more than the two ends.
+    pub(crate) fn cut(&mut self, bytes: &[u8]) {
+        let end = self.end.get_or_insert_default();
+        push_last(end, &self.held);
+        push_last(end, bytes);
+        let room = BEGINNING.saturating_sub(self.held.len());
+        self.held.extend(bytes.iter().take(room));
+        self.held.truncate(BEGINNING);
+        self.held.shrink_to_fit();
+    }
+
+    /// How many bytes there are; `None` where only the two ends are kept.
+    pub(crate) fn len(&self) -> Option<usize> {
+        self.end.is_none().then_some(self.held.len())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -74,7 +82,8 @@ fn push_last(end: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-const BEGINNING: usize = 4096;
+/// What is kept in any case.
+pub(crate) const BEGINNING: usize = 4096;
 const END: usize = 1024;
 
 #[cfg(test)]

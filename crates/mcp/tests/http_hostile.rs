@@ -139,6 +139,58 @@ async fn only_a_page_that_was_named_is_given_leave_and_sees_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_not_kept_are_answered_under_the_id_at_their_end() {
+    let (events, receiver) = mpsc::unbounded_channel();
+    let (more, others) = mpsc::unbounded_channel();
+    let streams = Mutex::new(vec![others, receiver]);
+    let behave = move |seen: &Seen| {
+        let stream = seen.is_call().then(|| streams.lock().unwrap().pop())?;
+        stream.map(Answer::Events)
+    };
+    let web = Web::with(behave, |limits| {
+        limits.max_frame_bytes = 100_000;
+        limits.max_held_bytes = 100_000;
+    })
+    .await;
+    let [mut one, mut other] = [web.client().await, web.client().await];
+    one.initialize().await;
+    let begin = |length: usize| {
+        let text = "x".repeat(length);
+        Bytes::from(format!(
+            r#"data: {{"result":{{"content":[{{"type":"text","text":"{text}"#
+        ))
+    };
+    let end = |id: u32| Bytes::from(format!("\"}}]}},\"jsonrpc\":\"2.0\",\"id\":{id}}}\n\n"));
+    one.start("POST", "", &call("1", "read", "{}")).await;
+    events.send(begin(60_000)).unwrap();
+    one.head().await;
+    // Beside the first there is no room for another one as large; for a small one there is.
+    other.initialize().await;
+    other.start("POST", "", &call("2", "read", "{}")).await;
+    more.send(begin(60_000)).unwrap();
+    other.head().await;
+    more.send(end(2)).unwrap();
+    let refused = other.piece().await.unwrap();
+    assert!(
+        refused.contains("room") && refused.contains("\"id\":2"),
+        "{refused}"
+    );
+    // The first was kept: it is read, and is more than the manifest allows.
+    events.send(end(1)).unwrap();
+    let mut got = String::new();
+    while !got.contains("\"id\":1") {
+        got.push_str(&one.piece().await.unwrap());
+    }
+    assert!(got.contains("OUTPUT_TOO_LARGE"), "{got}");
+    let mut faults = web.faults();
+    faults.sort_unstable();
+    let [refused, lost] = ["server_frame_refused"; 2];
+    assert_eq!(faults, ["output_too_large", refused, lost]);
+    drop((events, more, one, other));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn large_and_slow_bodies_are_let_go() {
     let web = Web::with(
         |_| None,

@@ -21,8 +21,10 @@ pub struct Held {
 }
 
 /// A part of the room that somebody has taken.
-#[derive(Default)]
-pub struct Share(Vec<OwnedSemaphorePermit>);
+pub struct Share {
+    room: Room,
+    taken: Option<OwnedSemaphorePermit>,
+}
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,14 @@ impl Room {
         Self(Arc::new(Semaphore::new(bytes / UNIT)))
     }
 
+    /// A share that is empty.
+    pub fn share(&self) -> Share {
+        Share {
+            room: self.clone(),
+            taken: None,
+        }
+    }
+
     /// Reads a whole body, or none of it.
     pub async fn read<B>(&self, body: B, limit: usize, time: Duration) -> Result<Held, ReadError>
     where
@@ -73,9 +83,8 @@ impl Room {
     {
         let mut held = Held {
             bytes: Vec::new(),
-            share: Share::default(),
+            share: self.share(),
         };
-        let mut room = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ReadError::Broken)?;
             let Ok(data) = frame.into_data() else {
@@ -88,13 +97,8 @@ impl Room {
                 let beginning = held.bytes;
                 return Err(ReadError::TooLarge { limit, beginning });
             }
-            if length > room {
-                // Twice as much each time, so that a large body asks rarely.
-                let more = (length - room).max(room).div_ceil(UNIT);
-                let more = u32::try_from(more).map_err(|_| ReadError::NoRoom)?;
-                let share = Arc::clone(&self.0).try_acquire_many_owned(more);
-                held.share.0.push(share.map_err(|_| ReadError::NoRoom)?);
-                room += more as usize * UNIT;
+            if !held.share.cover(length) {
+                return Err(ReadError::NoRoom);
             }
             held.bytes.extend_from_slice(&data);
         }
@@ -102,5 +106,62 @@ impl Room {
     }
 }
 
+impl Share {
+    /// Whether it is as large as this. It grows, if there is room.
+    pub fn cover(&mut self, bytes: usize) -> bool {
+        let has = self.units();
+        let Some(missing) = bytes.div_ceil(UNIT).checked_sub(has).filter(|one| *one > 0) else {
+            return true;
+        };
+        // Twice as much each time, so that somebody who needs much asks rarely.
+        self.grow(missing.max(has)) || self.grow(missing)
+    }
+
+    /// Gives back what is over this.
+    pub fn shrink(&mut self, bytes: usize) {
+        let over = self.units().saturating_sub(bytes.div_ceil(UNIT));
+        drop(self.taken.as_mut().and_then(|taken| taken.split(over)));
+    }
+
+    fn units(&self) -> usize {
+        let taken = self.taken.as_ref();
+        taken.map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
+    fn grow(&mut self, units: usize) -> bool {
+        let Ok(units) = u32::try_from(units) else {
+            return false;
+        };
+        let Ok(more) = Arc::clone(&self.room.0).try_acquire_many_owned(units) else {
+            return false;
+        };
+        match &mut self.taken {
+            Some(taken) => taken.merge(more),
+            None => self.taken = Some(more),
+        }
+        true
+    }
+}
+
 const UNIT: usize = 1024;
 const BEGINNING: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_take_what_there_is_and_give_back_what_they_do_not_need() {
+        let room = Room::new(10 * UNIT);
+        let [mut one, mut other] = [room.share(), room.share()];
+        assert!(one.cover(6 * UNIT) && other.cover(3 * UNIT));
+        // Not twice as much, but as much as it needs.
+        assert!(other.cover(3 * UNIT + 1) && !other.cover(4 * UNIT + 1));
+        one.shrink(2 * UNIT - 1);
+        assert_eq!((one.units(), other.units()), (2, 4));
+        assert!(other.cover(8 * UNIT) && !one.cover(2 * UNIT + 1));
+        drop(other);
+        one.shrink(0);
+        assert!(room.share().cover(10 * UNIT));
+    }
+}

@@ -71,6 +71,9 @@ pub enum Fault {
         /// The most that a frame may have.
         limit: usize,
     },
+    /// Too many large frames at a time.
+    #[error("larger than what there was room for beside the others that were on their way")]
+    NoRoom,
 }
 
 impl FrameError {
@@ -109,7 +112,9 @@ impl FrameError {
     /// The JSON-RPC code for it.
     pub fn code(&self) -> i64 {
         match self.fault {
-            Fault::Json(_) | Fault::CarriageReturn | Fault::TooLarge { .. } => PARSE_ERROR,
+            Fault::Json(_) | Fault::CarriageReturn | Fault::TooLarge { .. } | Fault::NoRoom => {
+                PARSE_ERROR
+            }
             Fault::Params => INVALID_PARAMS,
             _ => INVALID_REQUEST,
         }

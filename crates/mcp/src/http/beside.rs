@@ -57,7 +57,7 @@ impl Beside {
             }
             return;
         }
-        let mut events = Events::new(max);
+        let mut events = Events::new(max, &self.lobby.events);
         while let Some(Ok(frame)) = body.frame().await {
             let mut items = Vec::new();
             let data = frame.into_data().unwrap_or_default();
@@ -69,6 +69,7 @@ impl Beside {
                     self.tell(data).await;
                 }
             }
+            events.passed_on();
         }
     }
 

@@ -14,6 +14,7 @@ use crate::frame::{Frame, FrameError};
 use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
+use super::pump::SLACK;
 use super::serve::Limits;
 use super::upstream::Upstream;
 
@@ -22,6 +23,8 @@ pub(super) struct Lobby {
     pub(super) upstream: Upstream,
     pub(super) limits: Limits,
     pub(super) room: Room,
+    /// For events that have not ended: no other server goes without because of them.
+    pub(super) events: Room,
     reception: Arc<dyn Reception>,
     threads: Threads,
     census: Census,
@@ -59,6 +62,8 @@ impl Lobby {
     ) -> Arc<Self> {
         Arc::new(Self {
             upstream,
+            // The longest message and what an event has beside it.
+            events: Room::new(limits.max_held_bytes.saturating_add(2 * SLACK)),
             limits,
             room,
             reception,

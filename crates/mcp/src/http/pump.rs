@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::gate::Waits;
 use crate::kept::Cut;
-use crate::{Effect, Id};
+use crate::{Effect, Id, Session};
 
 use super::body::Sent;
 use super::exchange;
@@ -48,8 +48,9 @@ impl Exchange {
 
 impl Pump {
     async fn run(mut self, mut body: Incoming) {
-        let longest = self.exchange.lobby.limits.max_frame_bytes;
-        let mut events = Events::new(longest.saturating_add(SLACK));
+        let lobby = &self.exchange.lobby;
+        let longest = lobby.limits.max_frame_bytes.saturating_add(SLACK);
+        let mut events = Events::new(longest, &lobby.events);
         loop {
             let gone = self.gone;
             let to_client = self.to_client.clone();
@@ -67,6 +68,7 @@ impl Pump {
                     for item in items {
                         self.item(item).await;
                     }
+                    events.passed_on();
                 }
                 Turn::Server(None | Some(Err(_))) => return self.ended().await,
                 Turn::Came(came) => {
@@ -87,11 +89,8 @@ impl Pump {
     async fn item(&mut self, item: Item) {
         let event = match item {
             Item::Event(event) => event,
-            Item::TooLong(Cut { beginning, end }) => {
-                let link = &self.exchange.link;
-                let effects = link.session().too_long_from_server(&beginning, &end);
-                return self.apply(effects, |bytes| sse::event(&bytes)).await;
-            }
+            Item::TooLong(cut) => return self.let_go(cut, Session::too_long_from_server).await,
+            Item::NoRoom(cut) => return self.let_go(cut, Session::no_room_from_server).await,
         };
         let event = match self.exchange.form {
             Form::Alone => event,
@@ -115,6 +114,16 @@ impl Pump {
             }
         })
         .await;
+    }
+
+    /// An event was not kept.
+    async fn let_go(
+        &mut self,
+        Cut { beginning, end }: Cut,
+        tell: impl FnOnce(&mut Session, &[u8], &[u8]) -> Vec<Effect>,
+    ) {
+        let effects = tell(&mut self.exchange.link.session(), &beginning, &end);
+        self.apply(effects, |bytes| sse::event(&bytes)).await;
     }
 
     async fn apply(&mut self, effects: Vec<Effect>, write: impl Fn(Vec<u8>) -> Vec<u8>) {
@@ -186,4 +195,4 @@ fn answered(effect: &Effect) -> Option<Id> {
 /// How many events may wait for a client that reads slowly.
 const PIECES: usize = 8;
 /// What an event has beside its message.
-const SLACK: usize = 4096;
+pub(super) const SLACK: usize = 4096;

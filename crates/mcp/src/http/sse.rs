@@ -1,6 +1,8 @@
 //! Server-sent events: cuts a stream into events as they come, and keeps their bytes.
 
-use crate::kept::{Cut, Kept};
+use countersign_web::{Room, Share};
+
+use crate::kept::{BEGINNING, Cut, Kept};
 
 /// Something that was cut out of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub(super) enum Item {
     Event(Event),
     /// An event over the limit: what is left of its data.
     TooLong(Cut),
+    /// An event for which there was no room: what is left of its data.
+    NoRoom(Cut),
 }
 
 /// One event, up to and with the blank line that ends it.
@@ -25,9 +29,11 @@ pub(super) struct Event {
 }
 
 /// Cuts events.
-#[derive(Debug)]
 pub(super) struct Events {
     kept: Kept,
+    /// Of the room for events that have not ended.
+    share: Share,
+    had_no_room: bool,
     /// How long the line is that has not ended.
     line: usize,
     /// A line feed that comes next belongs to the line end before it.
@@ -35,10 +41,12 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Events of at most this many bytes.
-    pub(super) fn new(max_bytes: usize) -> Self {
+    /// Events of at most this many bytes, in the room that there is for them.
+    pub(super) fn new(max_bytes: usize, room: &Room) -> Self {
         Self {
             kept: Kept::new(max_bytes),
+            share: room.share(),
+            had_no_room: false,
             line: 0,
             after_return: false,
         }
@@ -74,8 +82,21 @@ impl Events {
     /// Keeps the first `count` bytes, and gives the others.
     fn hold<'a>(&mut self, bytes: &'a [u8], count: usize) -> &'a [u8] {
         let (taken, rest) = bytes.split_at_checked(count).unwrap_or((bytes, &[]));
-        self.kept.push(taken);
+        let length = self.kept.len().map(|length| length + taken.len());
+        match length.is_none_or(|length| length <= BEGINNING || self.share.cover(length)) {
+            true => self.kept.push(taken),
+            false => {
+                self.kept.cut(taken);
+                self.had_no_room = true;
+            }
+        }
         rest
+    }
+
+    /// The events that were given are on their way.
+    pub(super) fn passed_on(&mut self) {
+        let length = self.kept.len().filter(|length| *length > BEGINNING);
+        self.share.shrink(length.unwrap_or_default());
     }
 
     fn take(&mut self) -> Item {
@@ -89,10 +110,16 @@ impl Events {
                     raw,
                 })
             }
-            Err(cut) => Item::TooLong(Cut {
-                beginning: Fields::read(&cut.beginning).data.unwrap_or_default(),
-                ..cut
-            }),
+            Err(cut) => {
+                let cut = Cut {
+                    beginning: Fields::read(&cut.beginning).data.unwrap_or_default(),
+                    ..cut
+                };
+                match std::mem::take(&mut self.had_no_room) {
+                    true => Item::NoRoom(cut),
+                    false => Item::TooLong(cut),
+                }
+            }
         }
     }
 }
@@ -174,7 +201,7 @@ mod tests {
     use super::*;
 
     fn cut(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Item> {
-        let mut events = Events::new(max_bytes);
+        let mut events = Events::new(max_bytes, &Room::new(1 << 20));
         let mut found = Vec::new();
         for chunk in chunks {
             events.feed(chunk, |item| found.push(item));
@@ -189,7 +216,7 @@ mod tests {
         };
         let one = |item: &Item| match item {
             Item::Event(event) => text(event),
-            Item::TooLong(_) => panic!("too long"),
+            Item::TooLong(_) | Item::NoRoom(_) => panic!("too long"),
         };
         items.iter().map(one).collect()
     }
@@ -197,7 +224,7 @@ mod tests {
     fn raw(items: &[Item]) -> Vec<u8> {
         let one = |item: &Item| match item {
             Item::Event(event) => event.raw.clone(),
-            Item::TooLong(_) => panic!("too long"),
+            Item::TooLong(_) | Item::NoRoom(_) => panic!("too long"),
         };
         items.iter().flat_map(one).collect()
     }
@@ -283,5 +310,35 @@ mod tests {
             assert!(beginning.starts_with(b"{\"id\":7,x") && end.ends_with(b"xyz\n\n"));
             assert_eq!(next.data.as_deref(), Some(&b"next"[..]));
         }
+    }
+
+    #[test]
+    fn events_that_go_on_share_the_room() {
+        let room = Room::new(16 << 10);
+        let [mut one, mut other] = [&room, &room].map(|room| Events::new(64 << 10, room));
+        let begin = |events: &mut Events| {
+            let unfinished = [b"data: {\"id\":7", &[b'x'; 10 << 10][..]].concat();
+            events.feed(&unfinished, |_| panic!("it goes on"));
+        };
+        let finish = |events: &mut Events| {
+            let mut found = Vec::new();
+            events.feed(b"yz\n\n", |item| found.push(item));
+            found.pop().unwrap()
+        };
+        begin(&mut one);
+        begin(&mut other);
+        // There was no room for the second; it is known by its ends.
+        let Item::NoRoom(Cut { beginning, end }) = finish(&mut other) else {
+            panic!("there was room");
+        };
+        assert!(beginning.starts_with(b"{\"id\":7x") && end.ends_with(b"xyz\n\n"));
+        // What is small needs no room.
+        assert!(matches!(finish(&mut other), Item::Event(_)));
+        // Room is free when an event is on its way, whatever has begun since.
+        assert!(matches!(finish(&mut one), Item::Event(_)));
+        one.feed(b"data: next", |_| {});
+        one.passed_on();
+        begin(&mut other);
+        assert!(matches!(finish(&mut other), Item::Event(_)));
     }
 }

@@ -53,6 +53,12 @@ impl Session {
         self.server_fault(&error)
     }
 
+    /// The same for a frame for which there was no room.
+    pub(crate) fn no_room_from_server(&mut self, beginning: &[u8], end: &[u8]) -> Vec<Effect> {
+        let error = FrameError::of_cut(Fault::NoRoom, beginning, end);
+        self.server_fault(&error)
+    }
+
     /// The server is gone: whoever waits for it gets an error.
     pub fn server_closed(&mut self) -> Vec<Effect> {
         self.server_gone = true;
