@@ -55,6 +55,8 @@ impl Hash {
     }
 
     /// The text form, without allocation.
+    // Not inlined, for the reason that `read_hex` is not.
+    #[inline(never)]
     pub fn to_hex(&self) -> [u8; 64] {
         let mut hex = [0; 64];
         for (pair, byte) in hex.as_chunks_mut().0.iter_mut().zip(self.0) {
