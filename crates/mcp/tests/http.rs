@@ -82,7 +82,7 @@ async fn held_and_denied_calls_do_not_reach_the_server() {
 }
 
 /// A server that sends events as the test says.
-async fn streaming() -> (Web, mpsc::UnboundedSender<Bytes>) {
+async fn streaming() -> (Web, Events) {
     let (events, receiver) = mpsc::unbounded_channel();
     let receiver = std::sync::Mutex::new(Some(receiver));
     let stream = move |seen: &Seen| {
@@ -136,8 +136,8 @@ async fn events_pass_one_by_one_as_they_came() {
     web.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stream_is_taken_up_again_where_it_ended() {
+/// A call whose stream has begun, what the server says on that stream, and what it says on the next one.
+async fn begun() -> (Web, Client, Events, Events) {
     let (events, receiver) = mpsc::unbounded_channel();
     let (again, resumed) = mpsc::unbounded_channel();
     let streams = std::sync::Mutex::new(vec![resumed, receiver]);
@@ -154,6 +154,14 @@ async fn a_stream_is_taken_up_again_where_it_ended() {
         .unwrap();
     client.head().await;
     client.piece().await;
+    (web, client, events, again)
+}
+
+type Events = mpsc::UnboundedSender<Bytes>;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_taken_up_again_where_it_ended() {
+    let (web, mut client, events, again) = begun().await;
     // The server ends the stream early; the client asks for the rest.
     drop(events);
     assert_eq!(client.piece().await, None);
@@ -172,22 +180,7 @@ async fn a_stream_is_taken_up_again_where_it_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_comes_on_the_stream_that_was_taken_up_again_also_while_the_old_one_seems_open() {
-    let (events, receiver) = mpsc::unbounded_channel();
-    let (again, resumed) = mpsc::unbounded_channel();
-    let streams = std::sync::Mutex::new(vec![resumed, receiver]);
-    let behave = move |seen: &Seen| {
-        (seen.is_call() || seen.verb == "GET")
-            .then(|| streams.lock().unwrap().pop().map(Answer::Events))?
-    };
-    let web = Web::with(behave, |_| {}).await;
-    let mut lost = web.client().await;
-    lost.initialize().await;
-    lost.start("POST", "", &call("1", "read", "{}")).await;
-    events
-        .send(Bytes::from_static(b"id: e1\ndata:\n\n"))
-        .unwrap();
-    lost.head().await;
-    lost.piece().await;
+    let (web, lost, events, again) = begun().await;
     // The client has another network now: nobody hears that its old connection is gone.
     let mut client = web.client().await;
     client.session.clone_from(&lost.session);
