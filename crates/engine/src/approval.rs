@@ -9,7 +9,7 @@ use countersign_approval::{
     Fingerprints, Nonce, Plan, Scope, Situation, State, Subject, SubjectKind, Tool, ToolCall,
     ToolCallId, Trust, UnixMs, WorkItemId,
 };
-use countersign_canon::{Digest, Json};
+use countersign_canon::{Digest, Hash, Json};
 use countersign_display::{Rendering, View};
 use countersign_event::payload::{ApprovalRequested, Payload};
 use countersign_event::{EventType, Line};
@@ -46,7 +46,7 @@ pub use redeem::{Redeemed, Wanted};
 pub use replay::{RecordedResult, Replay};
 pub use sweep::Swept;
 pub use tally::{Tally, TallyVote};
-pub use vote::{NotCounted, Voted};
+pub use vote::{Denial, NotCounted, Voted};
 
 /// How long people have, and how far their clocks may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use countersign_approval::{Arguments, Tool, ToolCall};
-use countersign_canon::{Digest, Json};
+use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
     ApprovalId, Engine, Intervened, Intervention, Origin, Outcome, Permit, Proposal, Redeemed,
     Refusal, Running, Start, Wanted,
@@ -28,7 +28,7 @@ use countersign_policy::Point;
 use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
-use crate::reply::Refused;
+use crate::reply::{Notice, Refused};
 use crate::{Method, beside, splice};
 
 /// Where a session's decisions and events go.
@@ -126,6 +126,8 @@ pub struct Call {
 #[derive(Default)]
 pub struct Delivery {
     pub(crate) to_client: Option<Vec<u8>>,
+    /// What the client gets where it is refused what it waits for.
+    pub(crate) refusal: Option<Box<Notice>>,
     pub(crate) to_server: Option<Outbound>,
     /// Whether it is of our own making: then it is delivered even if nothing could be recorded,
     /// because nobody should wait for ever.
@@ -185,6 +187,23 @@ pub enum Done {
     Unrecorded(Waits, Refused),
 }
 
+impl Delivery {
+    /// An error for the client.
+    pub(crate) fn error(id: Option<&Id>, refused: Refused) -> Self {
+        Self {
+            refusal: Some(Box::new(Notice::error(id, refused))),
+            ..Self::default()
+        }
+    }
+
+    fn recorded_in(mut self, event: Option<Hash>) -> Self {
+        if let Some(refusal) = &mut self.refusal {
+            refusal.recorded_in(event);
+        }
+        self
+    }
+}
+
 impl Gate {
     /// A gate for one session with one server.
     pub fn new(
@@ -236,7 +255,7 @@ impl Gate {
     pub fn introduce(&self, about: &Json) -> Result<(), Refusal> {
         let text = about.to_sorted_ascii();
         let entry = record::write("mcp/session".to_owned(), &self.server, &text);
-        self.record(vec![entry])
+        self.record(vec![entry]).map(drop)
     }
 
     /// Records that the session is over, and takes back what it has asked people for.
@@ -250,15 +269,17 @@ impl Gate {
         self.engine.terminate(&self.scope, reason).map(drop)
     }
 
-    fn record(&self, entries: Vec<Entry>) -> Result<(), Refusal> {
+    /// Gives the last event.
+    fn record(&self, entries: Vec<Entry>) -> Result<Option<Hash>, Refusal> {
         if entries.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let events = entries.into_iter();
         let events: Vec<_> = events
             .map(|entry| (entry.event_type, entry.payload))
             .collect();
-        self.engine.record_all(&self.scope, &events).map(drop)
+        let last = self.engine.record_all(&self.scope, &events)?;
+        Ok(Some(last.hash()))
     }
 
     fn decide(&self, call: Call) -> Done {
@@ -325,7 +346,36 @@ impl Gate {
                 }
                 None => Done::Refused(call.id, hold::refused(&held)),
             },
-            Start::Refusal(refusal) => Done::Refused(call.id, refused(&refusal)),
+            Start::Refusal(refusal) if refusal.is_recorded() => {
+                Done::Refused(call.id, refused(&refusal))
+            }
+            Start::Refusal(refusal) => {
+                let refused = self.undecided(&call, &refusal);
+                Done::Refused(call.id, refused)
+            }
+        }
+    }
+
+    /// A call that could not be decided about is told of by itself, where the log takes that.
+    fn undecided(&self, call: &Call, refusal: &Refusal) -> Refused {
+        let tool = call.tool.escape_debug();
+        let message = format!("a call of `{tool}`: {}", refusal.message());
+        let event = match self.record(vec![record::fault(refusal.reason(), message)]) {
+            Ok(event) => event,
+            Err(_) => return refused(refusal),
+        };
+        match refusal.reason() {
+            MISPLACED => Refused {
+                event,
+                ..Refused::denied(
+                    "ID_REUSED",
+                    "refused: another call of this session had the same id; call with a new one",
+                )
+            },
+            _ => Refused {
+                event,
+                ..refused(refusal)
+            },
         }
     }
 
@@ -464,7 +514,7 @@ impl Gate {
         ];
         let event = match self.engine.record_all(&self.scope, &events) {
             Ok(recorded) => Some(recorded.hash()),
-            Err(refusal) => return refused(&refusal),
+            Err(refusal) => return self.undecided(call, &refusal),
         };
         Refused {
             event,
@@ -503,9 +553,9 @@ fn refused(refusal: &Refusal) -> Refused {
     }
 }
 
-fn deliver(recorded: Result<(), Refusal>, then: Delivery) -> Done {
+fn deliver(recorded: Result<Option<Hash>, Refusal>, then: Delivery) -> Done {
     match recorded {
-        Ok(()) => Done::Deliver(then),
+        Ok(event) => Done::Deliver(then.recorded_in(event)),
         Err(_) if then.is_ours => Done::Deliver(then),
         // FAIL-CLOSED: what could not be recorded is not delivered.
         Err(refusal) => Done::Unrecorded(then.waits, refused(&refusal)),
@@ -529,5 +579,7 @@ fn is_same_call(call: &Call, bytes: &[u8]) -> bool {
     }
 }
 
+/// What the log takes at another time only: here, a call under an id that had one before.
+const MISPLACED: &str = "runtime_error:order";
 const OTHER_BYTES: &str = "runtime_error:bytes_differ";
 const TOOL_IDENTITY: &str = concat!("tool-identity countersign/", env!("CARGO_PKG_VERSION"));

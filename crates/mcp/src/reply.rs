@@ -29,6 +29,56 @@ pub enum RefusalForm {
     ToolResult,
 }
 
+/// A refusal for a client that waits: it names the event that records it, once there is one.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    /// The request, if it is known which one.
+    id: Option<Id>,
+    refused: Refused,
+    form: RefusalForm,
+    era: Option<&'static Era>,
+}
+
+impl Notice {
+    /// An error of the protocol.
+    pub(crate) fn error(id: Option<&Id>, refused: Refused) -> Self {
+        Self {
+            id: id.cloned(),
+            refused,
+            form: RefusalForm::Error,
+            era: None,
+        }
+    }
+
+    /// The answer to a call.
+    pub(crate) fn answer(
+        id: &Id,
+        refused: Refused,
+        form: RefusalForm,
+        era: Option<&'static Era>,
+    ) -> Self {
+        Self {
+            id: Some(id.clone()),
+            refused,
+            form,
+            era,
+        }
+    }
+
+    /// The event that records it, if it is recorded.
+    pub(crate) fn recorded_in(&mut self, event: Option<Hash>) {
+        self.refused.event = event;
+    }
+
+    /// The message that the client gets.
+    pub(crate) fn to_message(&self) -> Vec<u8> {
+        match &self.id {
+            Some(id) => self.refused.to_answer(id, self.form, self.era),
+            None => self.refused.to_error(None),
+        }
+    }
+}
+
 impl Refused {
     /// A refusal that a policy, or something like it, decided.
     pub fn denied(reason: impl Into<String>, message: impl Into<String>) -> Self {

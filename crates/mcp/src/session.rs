@@ -339,7 +339,8 @@ impl Settings {
 }
 
 fn deliver(delivery: Delivery) -> Vec<Effect> {
-    let to_client = delivery.to_client.map(Effect::ToClient);
+    let refusal = delivery.refusal.map(|refusal| refusal.to_message());
+    let to_client = delivery.to_client.or(refusal).map(Effect::ToClient);
     let to_server = delivery.to_server.map(Effect::ToServer);
     to_client.into_iter().chain(to_server).collect()
 }

@@ -154,12 +154,12 @@ fn an_id_is_used_once() {
     scene.list();
     assert!(scene.call("1", "read", "{}")[0].contains("done"));
     let again = scene.call("1", "read", r#"{"x":2}"#);
-    assert_eq!(error(&again[0]).1, "runtime_error:order");
+    assert_eq!(error(&again[0]), (-32000, "ID_REUSED".to_owned()));
     assert_eq!(scene.effects, 1);
     // Another kind of id is another id; another spelling is not.
     assert!(scene.call("\"1\"", "read", r#"{"x":3}"#)[0].contains("done"));
     let again = scene.call("\"\\u0031\"", "read", r#"{"x":4}"#);
-    assert_eq!(error(&again[0]).1, "runtime_error:order");
+    assert_eq!(error(&again[0]).1, "ID_REUSED");
     // While a request waits, its id is taken, and the answer that waits is not ours to give.
     scene.answers = false;
     scene.call("5", "read", r#"{"x":5}"#);
@@ -170,6 +170,14 @@ fn an_id_is_used_once() {
     );
     assert_eq!(error(&taken[0]), (-32600, "ID_IN_USE".to_owned()));
     assert_eq!(scene.effects, 3);
+    assert_eq!(
+        scene.faults(),
+        [
+            "runtime_error:order",
+            "runtime_error:order",
+            "client_id_reused"
+        ]
+    );
     scene.verify();
 }
 

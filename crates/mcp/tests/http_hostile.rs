@@ -74,6 +74,7 @@ async fn no_trick_makes_a_call_without_a_permit() {
     }
     let got = client.ask("POST", "mcp-name: secret\r\n", &read).await;
     assert_eq!(error(&got.body), (-32020, "HEADER_MISMATCH".to_owned()));
+    assert!(!got.body.contains(r#""event":null"#), "{got:?}");
     assert_eq!(web.effects(), 0);
     // The connection goes on.
     assert!(client.post(&read).await.body.contains("done"));

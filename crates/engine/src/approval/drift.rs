@@ -16,6 +16,8 @@ pub struct Drifted {
     pub action: ActionId,
     /// What was approved, and what was asked for.
     pub drift: ArgumentDrift,
+    /// The event that tells of it.
+    pub event: Hash,
 }
 
 /// The difference between what is wanted and what was approved, if there is one.
@@ -100,8 +102,12 @@ impl Engine {
         };
         let event = (EventType::ErrorRaised, Payload::ErrorRaised(error));
         let change = Change::note(entry, now);
-        let _recorded = self.record_events(&standing.row.scope, now, vec![event], change)?;
-        Ok(Drifted { action, drift })
+        let recorded = self.record_events(&standing.row.scope, now, vec![event], change)?;
+        Ok(Drifted {
+            action,
+            drift,
+            event: recorded.hash(),
+        })
     }
 
     /// The denied action that a proposal takes up again: the same tool, with the arguments that

@@ -24,6 +24,15 @@ pub struct Voted {
     pub counted: (usize, usize),
 }
 
+/// That somebody denied a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// What they said, as they said it.
+    pub reason: Option<String>,
+    /// The event that tells of it.
+    pub event: Hash,
+}
+
 /// Why a submission was not counted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCounted {
@@ -69,16 +78,20 @@ impl Engine {
         Err(NotCounted::Failed("others decide too fast".to_owned()))
     }
 
-    /// What people said when they denied a request, as they said it.
-    pub fn denial(&self, standing: &Standing) -> Option<String> {
+    /// What the last of those said who denied a request.
+    pub fn denial(&self, standing: &Standing) -> Option<Denial> {
         let reader = self.store().reader();
         let votes = reader.votes(standing.row.id).ok()?;
-        let said = votes.iter().filter_map(|event| {
+        let denials = votes.iter().filter_map(|event| {
             let (submission, _) = recorded(event, reader).ok()?;
             let mut decisions = submission.claims().decisions.iter();
-            decisions.find_map(|it| Some(it.decision.reason()?.as_str().to_owned()))
+            let denied = decisions.find(|it| !it.decision.is_approved())?;
+            Some(Denial {
+                event: Line::read(&event.line).ok()?.hash,
+                reason: denied.decision.reason().map(|it| it.as_str().to_owned()),
+            })
         });
-        said.last()
+        denials.last()
     }
 
     fn try_vote(&self, submission: &Submission) -> Result<Voted, Fault> {

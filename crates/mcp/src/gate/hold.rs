@@ -1,7 +1,7 @@
 //! Calls that wait for a human.
 
 use countersign_approval::State;
-use countersign_engine::{ApprovalId, Drifted, Hold, Standing};
+use countersign_engine::{ApprovalId, Denial, Drifted, Hold, Standing};
 
 use crate::reply::{HELD, Refused};
 
@@ -41,7 +41,7 @@ pub(super) fn refused(hold: &Hold) -> Refused {
 }
 
 /// What a request has come to. An expired one is not a denial: nobody answered.
-pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<String>) -> Verdict {
+pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<Denial>) -> Verdict {
     let approval = Some(standing.row.id.to_string());
     let over = |reason: &str, message: String| {
         Verdict::Over(Refused {
@@ -62,15 +62,10 @@ pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<String>) 
             )
         }),
         State::Approved => Verdict::Approved,
-        State::Denied => over(
-            "APPROVAL_DENIED",
-            match denial() {
-                Some(reason) => format!(
-                    "denied by a human, who says: {reason}; do not retry, change the plan or ask"
-                ),
-                None => "denied by a human; do not retry, change the plan or ask".to_owned(),
-            },
-        ),
+        State::Denied => Verdict::Over(Refused {
+            approval: approval.clone(),
+            ..denied(denial())
+        }),
         State::Expired | State::ExpiredUnused => over(
             "APPROVAL_NOT_ANSWERED",
             "nobody answered in time; ask the operator before you try again".to_owned(),
@@ -91,6 +86,21 @@ pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<String>) 
     }
 }
 
+fn denied(denial: Option<Denial>) -> Refused {
+    let event = denial.as_ref().map(|denial| denial.event);
+    let says = match denial.and_then(|denial| denial.reason) {
+        Some(reason) => format!(", who says: {reason}"),
+        None => String::new(),
+    };
+    Refused {
+        event,
+        ..Refused::denied(
+            "APPROVAL_DENIED",
+            format!("denied by a human{says}; do not retry, change the plan or ask"),
+        )
+    }
+}
+
 /// The approval does not let the call run.
 pub(super) fn over(refusal: &countersign_approval::Refusal) -> Refused {
     Refused::denied(
@@ -108,15 +118,16 @@ pub(super) fn used() -> Refused {
 }
 
 /// What would run is not what was approved.
-pub(super) fn drifted(drifted: &Drifted) -> Refused {
-    Refused::denied(
-        "ARGUMENT_DRIFT",
-        format!(
-            "not run: approved were the arguments {}, and these are {}; make the call that was \
-             approved, or ask for this one",
-            drifted.drift.approved_args_digest, drifted.drift.observed_args_digest
-        ),
-    )
+pub(super) fn drifted(Drifted { drift, event, .. }: &Drifted) -> Refused {
+    let text = format!(
+        "not run: approved were the arguments {}, and these are {}; make the call that was \
+         approved, or ask for this one",
+        drift.approved_args_digest, drift.observed_args_digest
+    );
+    Refused {
+        event: Some(*event),
+        ..Refused::denied("ARGUMENT_DRIFT", text)
+    }
 }
 
 pub(super) fn gone() -> Refused {

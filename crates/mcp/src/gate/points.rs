@@ -70,10 +70,10 @@ impl Gate {
         };
         match self.intervene(point, subject.clone(), call_id) {
             Intervened::Passed(passed) => match (self.record(entries), passed.changed) {
-                (Ok(()), Some(changed)) if is_changeable(point, &changed, &subject) => {
+                (Ok(_), Some(changed)) if is_changeable(point, &changed, &subject) => {
                     Done::Instead(then, Instead::Subject(point, changed))
                 }
-                (Ok(()), Some(_)) => Done::Instead(then, Instead::Nothing(unsupported())),
+                (Ok(_), Some(_)) => Done::Instead(then, Instead::Nothing(unsupported())),
                 (recorded, None) | (recorded @ Err(_), _) => deliver(recorded, then),
             },
             Intervened::Held(hold) => Done::Unrecorded(then.waits, hold::refused(&hold)),
@@ -97,7 +97,12 @@ impl Gate {
                 message: "the result is too large, or has numbers that are not exact".to_owned(),
             },
         };
-        match self.engine.settle_soon(running, outcome) {
+        let settled = match then.refusal {
+            None => self.engine.settle_soon(running, outcome),
+            // The client hears which event records it, so there has to be one.
+            Some(_) => self.engine.settle(running, outcome),
+        };
+        match settled {
             Ok(settled) => self.settled(settled, unseen, then),
             Err(refusal) => deliver(Err(refusal), then),
         }
@@ -116,7 +121,7 @@ impl Gate {
         }
         let event = settled.recorded().map(|recorded| recorded.hash());
         match settled.into_delivery() {
-            engine::Delivery::AsItCame => Done::Deliver(then),
+            engine::Delivery::AsItCame => Done::Deliver(then.recorded_in(event)),
             engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),
             engine::Delivery::Held(held) => {
                 self.has_asked.store(true, Ordering::Release);

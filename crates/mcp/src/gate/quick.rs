@@ -45,7 +45,7 @@ impl Gate {
                 outcome,
                 is_whole,
                 then,
-            } if !self.is_unseen(is_whole) && !then.is_large() => {
+            } if !self.is_unseen(is_whole) && then.is_quick() => {
                 match self.engine.settle_at_once(running, outcome) {
                     Ok(settled) => Quick::Done(Box::new(self.settled(settled, false, then))),
                     Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
@@ -138,9 +138,10 @@ impl Job {
 }
 
 impl Delivery {
-    fn is_large(&self) -> bool {
+    /// Whether it is short, and names no event that has to be there first.
+    fn is_quick(&self) -> bool {
         let answer = self.to_client.as_ref();
-        answer.is_some_and(|answer| answer.len() > LARGEST)
+        self.refusal.is_none() && answer.is_none_or(|answer| answer.len() <= LARGEST)
     }
 }
 

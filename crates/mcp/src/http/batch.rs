@@ -19,11 +19,11 @@ use crate::{Era, FrameLimits};
 
 use super::body::Sent;
 use super::early::pass;
-use super::exchange::{UNREADABLE, answered, header_mismatch, is_message};
+use super::exchange::{UNREADABLE, answered, is_message};
 use super::headers::VERSION;
 use super::link::{Form, Link};
 use super::lobby::Lobby;
-use super::request::{Connection, Message, exchange, no_session};
+use super::request::{Connection, Message, exchange, mismatched, no_session};
 use super::route::stream_of;
 use super::sse;
 use super::{mirror, reply};
@@ -65,13 +65,7 @@ impl Connection {
             .collect();
         for message in messages.iter().flatten() {
             if let Err(mismatch) = mirror::check(&message.frame, &head.headers) {
-                let refused = header_mismatch(&mismatch);
-                let (text, reply) = (mismatch.to_string(), refused.to_error(None));
-                let effects = link
-                    .session()
-                    .refuse_from_client("header_mismatch", text, reply);
-                link.drive(effects, None).await;
-                return Err(reply::error(StatusCode::BAD_REQUEST, &refused, None));
+                return Err(mismatched(&link, &mismatch, None).await);
             }
         }
         self.note_calls(&link, messages.iter().flatten());

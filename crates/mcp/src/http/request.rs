@@ -15,8 +15,9 @@ use hyper::{Method as Verb, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Span};
+use crate::gate::Delivery;
 use crate::reply::Refused;
-use crate::{Era, FrameLimits, Method, Session};
+use crate::{Effect, Era, FrameLimits, Method, Session};
 
 use super::body::Sent;
 use super::exchange::{Exchange, header_mismatch};
@@ -151,14 +152,7 @@ impl Connection {
         let found = self.link(&lobby, &head.headers, &message).await;
         let link = found.map_err(|why| no_session(why, message.id.as_ref()))?;
         if let Err(mismatch) = mirror::check(&message.frame, &head.headers) {
-            let refused = header_mismatch(&mismatch);
-            let reply = refused.to_error(message.id.as_ref());
-            let effects =
-                link.session()
-                    .refuse_from_client("header_mismatch", mismatch.to_string(), reply);
-            link.drive(effects, None).await;
-            let id = message.id.as_ref();
-            return Err(reply::error(StatusCode::BAD_REQUEST, &refused, id));
+            return Err(mismatched(&link, &mismatch, message.id.as_ref()).await);
         }
         let (exchange, frame) = exchange(&lobby, &link, &head, message, Form::Alone);
         tokio::spawn(exchange.carry(frame, sender));
@@ -353,10 +347,7 @@ impl Connection {
             Err(why) => return no_session(why, fault.id()),
         };
         let effects = link.session().fault_from_client(fault);
-        match link.drive(effects, None).await.to_client.pop() {
-            Some(reply) => reply::message(StatusCode::BAD_REQUEST, reply),
-            None => reply::bare(StatusCode::BAD_REQUEST),
-        }
+        told(&link, effects).await
     }
 
     pub(super) async fn link_of_fault(
@@ -457,6 +448,25 @@ pub(super) fn exchange(
         form,
     });
     (exchange, message.frame)
+}
+
+/// Refuses a message whose headers say something else than it does.
+pub(super) async fn mismatched(
+    link: &Arc<Link>,
+    mismatch: &mirror::Mismatch,
+    id: Option<&Id>,
+) -> Response<Sent> {
+    let then = Delivery::error(id, header_mismatch(mismatch));
+    let effects = link.session().headers_differ(mismatch.to_string(), then);
+    told(link, effects).await
+}
+
+/// The response to a body that is refused: what the session says about it.
+async fn told(link: &Arc<Link>, effects: Vec<Effect>) -> Response<Sent> {
+    match link.drive(effects, None).await.to_client.pop() {
+        Some(reply) => reply::message(StatusCode::BAD_REQUEST, reply),
+        None => reply::bare(StatusCode::BAD_REQUEST),
+    }
 }
 
 pub(super) fn no_session(why: NoSession, id: Option<&Id>) -> Response<Sent> {

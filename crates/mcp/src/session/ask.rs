@@ -277,10 +277,7 @@ impl Session {
         let text =
             "refused: this state was not given out for this call, or is too old; call without it";
         let refused = Refused::denied("STATE_REFUSED", text).with_code(INVALID_PARAMS);
-        let then = Delivery {
-            to_client: Some(refused.to_error(Some(id))),
-            ..Delivery::default()
-        };
+        let then = Delivery::error(Some(id), refused);
         let message = "a state that does not open".to_owned();
         self.complain("client_call_refused", message, then)
     }

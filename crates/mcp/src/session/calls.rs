@@ -11,7 +11,7 @@ use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
-use crate::reply::{INVALID_PARAMS, Refused};
+use crate::reply::{INVALID_PARAMS, Notice, Refused};
 use crate::tools::Definition;
 use crate::{beside, splice};
 
@@ -49,10 +49,7 @@ impl Session {
             Err(message) => {
                 let refused = Refused::denied("ARGUMENTS_INVALID", format!("refused: {message}"))
                     .with_code(INVALID_PARAMS);
-                let then = Delivery {
-                    to_client: Some(refused.to_error(Some(&id))),
-                    ..Delivery::default()
-                };
+                let then = Delivery::error(Some(&id), refused);
                 return vec![self.complain("client_call_refused", message, then)];
             }
         };
@@ -73,10 +70,7 @@ impl Session {
             Some(None) => {
                 let refused = Refused::denied("APPROVAL_UNKNOWN", "refused: no such approval")
                     .with_code(INVALID_PARAMS);
-                let then = Delivery {
-                    to_client: Some(refused.to_error(Some(&id))),
-                    ..Delivery::default()
-                };
+                let then = Delivery::error(Some(&id), refused);
                 let message = "not the id of an approval".to_owned();
                 return vec![self.complain("client_call_refused", message, then)];
             }
@@ -135,9 +129,7 @@ impl Session {
             self.asked.remove(&id);
             let then = match self.carries_task(&id) {
                 // Whoever asks about a task waits for an answer, whatever became of the call.
-                true => {
-                    self.to_client(&id, &Refused::denied("CANCELLED", "the call was cancelled"))
-                }
+                true => self.to_client(&id, Refused::denied("CANCELLED", "the call was cancelled")),
                 false => Delivery::default(),
             };
             return vec![settle(running, failed("cancelled"), then)];
@@ -145,7 +137,7 @@ impl Session {
         if self.server_gone {
             self.asked.remove(&id);
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let then = self.to_client(&id, &refused);
+            let then = self.to_client(&id, refused);
             return vec![settle(running, failed("server_gone"), then)];
         }
         let state = CallState::Running {
@@ -198,12 +190,12 @@ impl Session {
             // FAIL-CLOSED: nothing else is an answer.
             Kind::Request { .. } | Kind::Notification { .. } => {
                 let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
-                let then = self.to_client(id, &refused);
+                let then = self.to_client(id, refused);
                 return settle(running, lost("server_frame_refused"), then);
             }
         };
         if let Some(refused) = too_large(part.end - part.start, &running) {
-            let then = self.to_client(id, &refused);
+            let then = self.to_client(id, refused);
             return settle(running, lost("output_too_large"), then);
         }
         let (content, is_whole) = record::told(frame.part(part));
@@ -228,9 +220,10 @@ impl Session {
     }
 
     /// A refusal for a client that waits.
-    pub(super) fn to_client(&self, id: &Id, refused: &Refused) -> Delivery {
+    pub(super) fn to_client(&self, id: &Id, refused: Refused) -> Delivery {
+        let (form, era) = (self.settings.refusals, self.era);
         Delivery {
-            to_client: Some(self.answer(id, refused)),
+            refusal: Some(Box::new(Notice::answer(id, refused, form, era))),
             is_ours: true,
             waits: Waits::Client(id.clone()),
             ..Delivery::default()

@@ -99,18 +99,9 @@ impl Session {
         vec![self.client_fault(error)]
     }
 
-    /// Something about a request that is wrong beside its frame, and what the client hears of it.
-    pub(crate) fn refuse_from_client(
-        &mut self,
-        code: &str,
-        message: String,
-        reply: Vec<u8>,
-    ) -> Vec<Effect> {
-        let then = Delivery {
-            to_client: Some(reply),
-            ..Delivery::default()
-        };
-        vec![self.complain(code, message, then)]
+    /// What stands beside a message says something else than it does.
+    pub(crate) fn headers_differ(&mut self, message: String, then: Delivery) -> Vec<Effect> {
+        vec![self.complain("header_mismatch", message, then)]
     }
 
     fn client_frame(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
@@ -139,7 +130,7 @@ impl Session {
         }
         if self.server_gone {
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let then = self.to_client(&id, &refused);
+            let then = self.to_client(&id, refused);
             let message = format!("{} {id}", shown_method(&frame));
             return vec![self.complain("client_request_too_late", message, then)];
         }
@@ -217,10 +208,7 @@ impl Session {
             Some(_) => {
                 let refused = Refused::denied("ARGUMENTS_INVALID", "refused: not strict JSON")
                     .with_code(INVALID_PARAMS);
-                let then = Delivery {
-                    to_client: Some(refused.to_error(Some(&id))),
-                    ..Delivery::default()
-                };
+                let then = Delivery::error(Some(&id), refused);
                 let message = format!("{method} {id}");
                 return self.complain("client_read_refused", message, then);
             }
@@ -301,10 +289,9 @@ impl Session {
         let refused =
             Refused::denied("FRAME_REFUSED", format!("refused: {error}")).with_code(error.code());
         // An answer that cannot be read is an answer to the server; the client does not wait.
-        let reply = (!error.is_answer()).then(|| refused.to_error(self.nobody_waits(error.id())));
-        let then = Delivery {
-            to_client: reply,
-            ..Delivery::default()
+        let then = match error.is_answer() {
+            true => Delivery::default(),
+            false => Delivery::error(self.nobody_waits(error.id()), refused),
         };
         self.complain("client_frame_refused", error.to_string(), then)
     }
@@ -315,21 +302,17 @@ impl Session {
     }
 
     fn no_place(&mut self, id: &Id, no_place: NoPlace) -> Effect {
-        let (code, reply) = match no_place {
+        let (code, then) = match no_place {
             NoPlace::Taken => {
                 let text = format!("refused: another request waits under the id {id}");
                 let refused = Refused::denied("ID_IN_USE", text).with_code(INVALID_REQUEST);
-                ("client_id_reused", refused.to_error(None))
+                ("client_id_reused", Delivery::error(None, refused))
             }
             NoPlace::Full => {
                 let text = "refused: too many requests wait; try again when some are answered";
                 let refused = Refused::denied("TOO_MANY_REQUESTS", text);
-                ("client_requests_full", refused.to_error(Some(id)))
+                ("client_requests_full", Delivery::error(Some(id), refused))
             }
-        };
-        let then = Delivery {
-            to_client: Some(reply),
-            ..Delivery::default()
         };
         self.complain(code, format!("the request {id}"), then)
     }
@@ -338,10 +321,7 @@ impl Session {
         let shown = shown_method(frame);
         let refused = Refused::denied("METHOD_UNKNOWN", format!("refused: {shown} is not known"))
             .with_code(METHOD_NOT_FOUND);
-        let then = Delivery {
-            to_client: Some(refused.to_error(Some(id))),
-            ..Delivery::default()
-        };
+        let then = Delivery::error(Some(id), refused);
         self.complain("client_method_refused", shown, then)
     }
 

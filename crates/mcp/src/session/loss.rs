@@ -34,11 +34,11 @@ impl Session {
                     Instead::Error(_) => None,
                 };
                 if let Some(refused) = refused {
-                    let then = self.to_client(id, &refused);
+                    let then = self.to_client(id, refused);
                     return vec![settle(running, lost("output_too_large"), then)];
                 }
                 let then = match instead {
-                    Instead::Error(refused) => self.to_client(id, &refused),
+                    Instead::Error(refused) => self.to_client(id, refused),
                     Instead::Served(bytes) => Delivery {
                         to_client: Some(bytes),
                         waits: Waits::Client(id.clone()),
@@ -102,9 +102,8 @@ impl Session {
             served @ Instead::Served(_) => return self.instead(id, served),
         };
         let then = Delivery {
-            to_client: Some(refused.to_error(Some(id))),
             waits: Waits::Client(id.clone()),
-            ..Delivery::default()
+            ..Delivery::error(Some(id), refused)
         };
         self.complain(code, format!("the request {id} has no answer"), then)
     }

@@ -95,9 +95,8 @@ impl Session {
             "the server has not answered within {wait} seconds; whether it did anything is not known"
         );
         let then = Delivery {
-            to_client: Some(Refused::denied("TIMEOUT", text).to_error(Some(id))),
             waits: Waits::Client(id.clone()),
-            ..Delivery::default()
+            ..Delivery::error(Some(id), Refused::denied("TIMEOUT", text))
         };
         let message = format!("{method} {id} has no answer");
         let mut effects = vec![self.complain("timeout", message, then)];

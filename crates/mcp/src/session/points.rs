@@ -47,10 +47,7 @@ impl Session {
             }
             Start::No(refused) => {
                 let refused = refused.clone();
-                let then = Delivery {
-                    to_client: Some(refused.to_error(Some(id))),
-                    ..Delivery::default()
-                };
+                let then = Delivery::error(Some(id), refused);
                 let message = format!("the request {id} of an agent that may not begin");
                 ControlFlow::Break(vec![self.complain("client_request_refused", message, then)])
             }

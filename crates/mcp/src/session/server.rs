@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::frame::{Frame, FrameError, Id, Kind, Params};
-use crate::gate::{Delivery, Job};
+use crate::gate::{Delivery, Job, Waits};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
@@ -70,7 +70,7 @@ impl Session {
         for (id, asked) in self.asked.drain() {
             match asked {
                 Asked::Call(CallState::Running { running, .. }) => {
-                    let then = self.to_client(&id, &refused);
+                    let then = self.to_client(&id, refused.clone());
                     effects.push(settle(running, lost("server_gone"), then));
                 }
                 // The decision is on its way; what it begins is settled when it arrives.
@@ -228,17 +228,18 @@ impl Session {
 
     /// A frame that cannot be read. If it answers somebody, they get an error in its place.
     fn server_fault(&mut self, error: &FrameError) -> Vec<Effect> {
-        let mut effects = vec![self.complain(
-            "server_frame_refused",
-            error.to_string(),
-            Delivery::default(),
-        )];
-        let Some(id) = error.id().filter(|_| error.is_answer()) else {
-            return effects;
+        let (then, after) = match error.id().filter(|_| error.is_answer()) {
+            Some(id) => self.unreadable(id, error),
+            None => Default::default(),
         };
+        let complaint = self.complain("server_frame_refused", error.to_string(), then);
+        std::iter::once(complaint).chain(after).collect()
+    }
+
+    /// What is told in the place of an answer that cannot be read, and what follows.
+    fn unreadable(&mut self, id: &Id, error: &FrameError) -> (Delivery, Vec<Effect>) {
         if self.list.is_own(id) {
-            effects.extend(self.release());
-            return effects;
+            return (Delivery::default(), self.release());
         }
         if matches!(
             self.asked.get(id),
@@ -246,26 +247,30 @@ impl Session {
                 CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
             ))
         ) {
-            return effects;
+            return Default::default();
         }
         let refused = Refused::denied(
             "SERVER_FRAME_REFUSED",
             format!("the server's answer was refused: {error}"),
         );
-        match self.asked.remove(id) {
+        let after = match self.asked.remove(id) {
+            None => return Default::default(),
             Some(Asked::Call(CallState::Running { running, .. })) => {
-                let then = self.to_client(id, &refused);
-                effects.push(settle(running, lost("server_frame_refused"), then));
+                let then = self.to_client(id, refused);
+                let settled = settle(running, lost("server_frame_refused"), then);
+                return (Delivery::default(), vec![settled]);
             }
             Some(Asked::List { .. }) => {
                 self.list.client_has_answer();
-                effects.push(Effect::ToClient(refused.to_error(Some(id))));
-                effects.extend(self.release());
+                self.release()
             }
-            Some(_) => effects.push(Effect::ToClient(refused.to_error(Some(id)))),
-            None => {}
-        }
-        effects
+            Some(_) => Vec::new(),
+        };
+        let then = Delivery {
+            waits: Waits::Client(id.clone()),
+            ..Delivery::error(Some(id), refused)
+        };
+        (then, after)
     }
 
     /// The server's answer to the handshake says which revision is spoken.

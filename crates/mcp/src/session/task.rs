@@ -270,10 +270,7 @@ impl Session {
     fn no_task(&mut self, id: &Id) -> Effect {
         let text = "refused: there is no such task in this session, or it is too old";
         let refused = Refused::denied("TASK_UNKNOWN", text).with_code(INVALID_PARAMS);
-        let then = Delivery {
-            to_client: Some(refused.to_error(Some(id))),
-            ..Delivery::default()
-        };
+        let then = Delivery::error(Some(id), refused);
         let message = "a task that is not known".to_owned();
         self.complain("client_task_unknown", message, then)
     }

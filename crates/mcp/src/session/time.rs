@@ -64,13 +64,13 @@ impl Session {
         self.note_late(id);
         if is_unwanted {
             let text = "the call was cancelled; whether it did anything is not known";
-            let then = self.to_client(id, &Refused::denied("CANCELLED", text));
+            let then = self.to_client(id, Refused::denied("CANCELLED", text));
             return vec![settle(running, lost("cancelled"), then)];
         }
         let limit = running.constraints().timeout_ms;
         let text =
             format!("the tool took longer than {limit} ms; whether it did anything is not known");
-        let then = self.to_client(id, &Refused::denied("TIMEOUT", text));
+        let then = self.to_client(id, Refused::denied("TIMEOUT", text));
         let cancel = reply::cancelled(id, "timeout");
         vec![
             Effect::ToServer(Outbound::own(cancel)),

@@ -289,6 +289,33 @@ impl Scene {
         // A log without events proves nothing, and is right where nothing was to be recorded.
         let empty = self.types().is_empty();
         assert!(report.is_good() || empty, "{:?}", report.failure);
+        self.verify_refusals();
+    }
+
+    /// Whether the log of the session takes no more, or no more faults.
+    fn is_full(&self) -> bool {
+        self.types().contains(&EventType::Termination)
+            || self.faults().iter().any(|code| code == "too_many_faults")
+    }
+
+    /// What was refused names the event that records it.
+    fn verify_refusals(&self) {
+        let reader = self.engine.store().reader();
+        let filter = Filter::session(&self.scope);
+        let events = reader.page(&filter, None, 100_000).unwrap().events;
+        let hashes: Vec<String> = events
+            .iter()
+            .map(|event| Line::read(&event.line).unwrap().hash.to_string())
+            .collect();
+        for refusal in self.client.iter().filter_map(|frame| refusal(frame)) {
+            match refusal.get("event").unwrap().as_str() {
+                Some(event) => assert!(hashes.iter().any(|hash| hash == event), "{refusal:?}"),
+                None => {
+                    let reason = refusal.get("reason").unwrap().as_str().unwrap();
+                    assert!(EVENTLESS.contains(&reason) || self.is_full(), "{refusal:?}");
+                }
+            }
+        }
     }
 
     /// The log verifies, and every call that reached the server was begun in it.
@@ -351,6 +378,28 @@ pub fn json(text: &str) -> Json {
 
 pub fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
+}
+
+/// Refusals that follow from what the log tells elsewhere.
+const EVENTLESS: &[&str] = &[
+    "APPROVAL_USED",
+    "APPROVAL_WITHDRAWN",
+    "SERVER_GONE",
+    "TOOL_CHANGED",
+];
+
+/// What a refusal of ours says, in either form.
+fn refusal(frame: &str) -> Option<Json> {
+    let frame = Json::admit(frame.as_bytes(), &Limits::event()).ok()?;
+    let error = frame.get("error").and_then(|error| error.get("data"));
+    let meta = || {
+        frame
+            .get("result")?
+            .get("_meta")?
+            .get("countersign/refusal")
+    };
+    let data = error.or_else(meta)?;
+    data.get("reason").and(Some(data.clone()))
 }
 
 /// The code and the reason of an error.
