@@ -2,7 +2,7 @@
 
 use crate::call::ToolCall;
 use crate::decision::CallDecision;
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// Checks that the verdicts are one for each call, in the order of the calls.
 pub(crate) fn check(calls: &[ToolCall], decisions: &[CallDecision]) -> Result<(), BijectionError> {

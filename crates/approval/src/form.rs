@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use countersign_canon::{Error, Json, Limits, Numbers, Object};
 
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// Why a text is not of the form it should have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// The text is not an id of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

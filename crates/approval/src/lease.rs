@@ -31,9 +31,9 @@ use countersign_canon::Digest;
 use crate::call::{Class, Tool};
 use crate::id::{LeaseId, WorkItemId};
 use crate::principal::{Human, Lineage};
-use crate::quoted::Quoted;
 use crate::time::UnixMs;
 use crate::trust::Trust;
+use countersign_canon::Quoted;
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -84,7 +84,7 @@ mod precondition;
 mod principal;
 mod progress;
 mod quorum;
-mod quoted;
+
 mod refusal;
 mod retention;
 mod scope;

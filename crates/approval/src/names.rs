@@ -48,7 +48,7 @@ macro_rules! names {
 
 pub(crate) use names;
 
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// The text names no value of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

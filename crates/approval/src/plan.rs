@@ -9,8 +9,8 @@ use countersign_canon::{Digest, Hash, Json, ParseDigestError};
 use crate::call::{Class, Tool, ToolCall, call_json};
 use crate::form::{ENVELOPE, Fields, FormError, wrong};
 use crate::precondition::Fingerprints;
-use crate::quoted::Quoted;
 use crate::scope::Scope;
+use countersign_canon::Quoted;
 
 /// What is to run, in which order and where.
 ///

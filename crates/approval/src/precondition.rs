@@ -6,7 +6,7 @@ use countersign_canon::Json;
 
 use crate::form::{Fields, FormError, wrong};
 use crate::names::names;
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 names! {
     /// What kind of thing a fingerprint is of.

@@ -7,7 +7,7 @@ use countersign_canon::Json;
 
 use crate::form::{FormError, wrong};
 use crate::id::bounded;
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// The text names no principal, or not one of the kind that is needed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use countersign_canon::Json;
 
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// Milliseconds since 1970-01-01T00:00:00Z, up to the end of the year 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,4 +43,5 @@ pub use digest::{Digest, Hash, ParseDigestError};
 pub use error::{Deviation, Error, Kind, Reason};
 pub use json::{Json, Members, Object};
 pub use number::Number;
+pub use quoted::Quoted;
 pub use read::{BoundedReadError, Limits, Numbers, read_bounded};

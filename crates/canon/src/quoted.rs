@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 /// Displays user text in backticks. Control, format and other invisible characters are escaped, and
 /// so is the backtick, so that the text can neither leave its quotes nor steer a terminal.
-pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,7 +22,7 @@ impl fmt::Display for Quoted<'_> {
 
 fn write_visible(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     match c {
-        '\'' | '"' => f.write_char(c),
+        '\'' | '"' | '\\' => f.write_char(c),
         '`' => write!(f, "{}", c.escape_unicode()),
         _ => write!(f, "{}", c.escape_debug()),
     }
@@ -41,6 +41,7 @@ mod tests {
     #[test]
     fn text_stays_inside_its_quotes() {
         check("a b\"c'é", "`a b\"c'é`");
+        check(r"\d+", r"`\d+`");
         check("a`b", r"`a\u{60}b`");
         check("\u{1b}[31m\u{202e}\n", r"`\u{1b}[31m\u{202e}\n`");
         check(&"x".repeat(121), &format!("`{}…`", "x".repeat(120)));

@@ -25,7 +25,6 @@ mod model;
 mod named;
 mod near;
 mod pointer;
-mod quoted;
 mod read;
 mod section;
 mod show;

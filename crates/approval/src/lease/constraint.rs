@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use countersign_canon::Json;
 
 use super::places::Places;
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// What the value of an argument may be.
 #[derive(Clone, Debug, PartialEq, Eq)]

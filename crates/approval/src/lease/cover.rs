@@ -11,9 +11,9 @@ use crate::call::{Arguments, Class, Tool};
 use crate::id::{LeaseId, WorkItemId};
 use crate::names::names;
 use crate::principal::Lineage;
-use crate::quoted::Quoted;
 use crate::time::UnixMs;
 use crate::trust::Trust;
+use countersign_canon::Quoted;
 
 /// A call that somebody would like to see covered.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Whether one lease is within another, field by field.
 
 use super::{Budget, Term, Terms};
-use crate::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// A part would be more than the whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -297,7 +297,7 @@ fn a_cursor_steps_over_the_text_of_a_format() {
         ),
         (
             r#"{"name":"a","\u0073eq":7}"#,
-            "unexpected `\\\\` at the top level (byte 13)",
+            "unexpected `\\` at the top level (byte 13)",
         ),
         (
             r#"{"name":"a","seq":7,"t":1}"#,

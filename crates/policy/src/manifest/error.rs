@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::quoted::Quoted;
 use super::yaml::YamlError;
+use countersign_canon::Quoted;
 
 /// Why a manifest was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::fmt;
 use countersign_canon::{Digest, Hash};
 
 use super::Manifest;
-use super::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// What was compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::integrity::check_path;
 use super::model::{Integrity, Loops, Permissions, Sandbox, Schema};
 use super::named::Named;
 use super::pointer::segment;
-use super::quoted::Quoted;
 use super::section::Section;
 use crate::matcher;
+use countersign_canon::Quoted;
 
 /// How much a manifest has to say.
 #[derive(Clone, Copy, PartialEq, Eq)]

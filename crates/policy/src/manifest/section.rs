@@ -8,7 +8,7 @@ use super::error::Problem;
 use super::named::Named;
 use super::near::nearest;
 use super::pointer::segment;
-use super::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// An object being read. Faults go to the list that all sections of a document share; reading goes
 /// on after a fault, so that all of them are found.

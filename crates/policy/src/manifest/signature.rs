@@ -14,7 +14,7 @@ use ed25519_dalek::{Signature, Signer as _};
 pub use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use super::Manifest;
-use super::quoted::Quoted;
+use countersign_canon::Quoted;
 
 /// How much an operator asks of a manifest's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

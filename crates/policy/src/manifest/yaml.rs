@@ -13,8 +13,8 @@ use std::fmt;
 use countersign_canon::{Json, Limits};
 use saphyr_parser::{Marker, Parser};
 
-use super::quoted::Quoted;
 use builder::Builder;
+use countersign_canon::Quoted;
 
 /// Reads exactly one document.
 pub fn admit(text: &[u8], limits: &Limits) -> Result<Json, YamlError> {

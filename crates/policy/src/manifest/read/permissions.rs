@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::super::model::{Budgets, Exec, Fs, Net, Permissions, Schema};
-use super::super::quoted::Quoted;
 use super::super::section::Section;
 use super::{Extent, names, tools};
 use crate::matcher::{ArgPatterns, HostPattern, NormalPath};
+use countersign_canon::Quoted;
 
 pub(super) fn read(section: Section<'_, '_>, schema: Schema, extent: Extent) -> Permissions {
     let mut section = section.only(known(schema));

@@ -6,9 +6,9 @@ use countersign_canon::Json;
 
 use super::super::model::{Approval, Arguments, Schema, Tool};
 use super::super::pointer::{Pointer, segment};
-use super::super::quoted::Quoted;
 use super::super::section::Section;
 use super::names;
+use countersign_canon::Quoted;
 
 pub(super) fn read(permissions: &mut Section<'_, '_>, schema: Schema) -> BTreeMap<String, Tool> {
     match (schema, permissions.value("tools")) {
