@@ -55,6 +55,11 @@ fn answer(text: &str, changed: bool) {
             std::process::id()
         ),
         "\"tools/list\"" => tools(changed),
+        "\"tools/call\"" if text.contains("later") => format!(
+            r#"{{"task":{{"taskId":"t{id}","status":"working","ttl":null,"createdAt":"","lastUpdatedAt":""}}}}"#
+        ),
+        "\"tasks/result\"" => DONE.to_owned(),
+        "\"tasks/get\"" => format!(r#"{{"taskId":"t","status":"completed","result":{DONE}}}"#),
         "\"tools/call\"" => match call(&name, &id) {
             Some(result) => result,
             None => return,
@@ -109,8 +114,10 @@ fn call(name: &str, id: &str) -> Option<String> {
         }
         _ => {}
     }
-    Some(r#"{"content":[{"type":"text","text":"done 1.0"}],"extra":{"n":1.50}}"#.to_owned())
+    Some(DONE.to_owned())
 }
+
+const DONE: &str = r#"{"content":[{"type":"text","text":"done 1.0"}],"extra":{"n":1.50}}"#;
 
 fn tools(changed: bool) -> String {
     let names = [

@@ -61,6 +61,12 @@ result := {"decision": "deny", "reason": "leaks"} if args.say == "hide"
 result := {"decision": "escalate", "reason": "look_at_it"} if args.say == "look"
 result := {"decision": "transform", "transform": {"path": "$policy_target.content[0].text", "value": "cleaned"}} if args.say == "clean"
 result := {"decision": "transform", "transform": {"path": "$policy_target", "value": "cleaned"}} if args.say == "plain"
+result := {"decision": "deny", "reason": "leaks_late"} if late("later hide")
+result := {"decision": "transform", "transform": {"path": "$policy_target.content[0].text", "value": "cleaned"}} if late("later clean")
+late(word) if {
+	args.say == word
+	contains(text, "done")
+}
 default asked := {"decision": "allow"}
 asked := {"decision": "transform", "transform": {"path": "$policy_target[0].content.text", "value": "asked nicely"}} if {
 	contains(input.policy_target.value[0].content.text, "now")
@@ -162,6 +168,52 @@ fn an_mcp_session_is_governed_from_its_start_to_its_end() {
         let wanted = format!("\"intervention_point\":\"{point}\"");
         assert!(exported.contains(&wanted), "{point}");
     }
+}
+
+#[test]
+fn results_of_tasks_are_looked_at_like_others() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let mut client = place.guarded(&["--acs", &acs]);
+    client.ask(INITIALIZE);
+    let mut id = 0;
+    let mut fetch = |client: &mut Client, how: &str, task: &str| {
+        id += 1;
+        client.ask(format!(
+            r#"{{"jsonrpc":"2.0","id":"q{id}","method":"tasks/{how}","params":{{"taskId":"{task}"}}}}"#
+        ))
+    };
+    assert!(say(&mut client, 1, "echo", "later").contains("taskId"));
+    for how in ["result", "get"] {
+        assert!(fetch(&mut client, how, "t1").contains("done"), "{how}");
+    }
+    assert!(say(&mut client, 2, "echo", "later hide").contains("taskId"));
+    for how in ["result", "get"] {
+        let hidden = fetch(&mut client, how, "t2");
+        assert!(
+            hidden.contains("leaks_late") && !hidden.contains("done"),
+            "{hidden}"
+        );
+        assert!(!hidden.contains(r#""event":null"#), "{hidden}");
+    }
+    assert!(say(&mut client, 3, "echo", "later clean").contains("taskId"));
+    let cleaned = fetch(&mut client, "result", "t3");
+    assert!(
+        cleaned.contains("cleaned") && !cleaned.contains("done"),
+        "{cleaned}"
+    );
+    // What stands inside of something else cannot be changed, and is not shown as it is.
+    let inside = fetch(&mut client, "get", "t3");
+    assert!(
+        inside.contains("adapter_unsupported") && !inside.contains("done"),
+        "{inside}"
+    );
+    // Nobody knows whose result this is, so nobody can look at it.
+    let foreign = fetch(&mut client, "result", "t9");
+    assert!(!foreign.contains("done"), "{foreign}");
+    client.end();
+    place.verify();
+    replays(&place.path("data"));
 }
 
 #[test]

@@ -255,6 +255,16 @@ impl Running {
         self.permit.warning()
     }
 
+    /// What those see of the call who look at its result, if somebody does.
+    pub fn seen_with_result(&self) -> Option<Json> {
+        let done = self.permit.done.as_ref()?;
+        Some(Json::object([
+            ("args", done.args.clone()),
+            ("id", Json::from(self.permit.call_id.as_str())),
+            ("name", Json::from(self.permit.tool_name.as_str())),
+        ]))
+    }
+
     /// Adds what somebody saw of what it changed: digests of a state before and after, with their
     /// coverage. It is recorded, sealed, with how it went.
     pub fn with_state(mut self, state: Json) -> Self {

@@ -68,6 +68,27 @@ pub(crate) struct Found {
 impl Engine {
     /// Decides whether an agent goes on. Whatever comes back is recorded durably first.
     pub fn intervene(&self, intervention: &Intervention<'_>) -> Intervened {
+        match intervention.point {
+            point @ (Point::PreToolCall | Point::PostToolCall) => {
+                Intervened::Refused(Fault::NotHere(point).into())
+            }
+            _ => self.attend(intervention),
+        }
+    }
+
+    /// Decides whether an agent sees a result that came when its call was settled already, as that of
+    /// a task does. The subject is what there is to see of a call and its result.
+    pub fn review(&self, scope: &Scope, origin: &Origin, subject: Json) -> Intervened {
+        self.attend(&Intervention {
+            scope,
+            point: Point::PostToolCall,
+            origin,
+            subject,
+            call_id: None,
+        })
+    }
+
+    fn attend(&self, intervention: &Intervention<'_>) -> Intervened {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_intervene(intervention) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
@@ -87,9 +108,6 @@ impl Engine {
     }
 
     fn try_intervene(&self, intervention: &Intervention<'_>) -> Result<Intervened, Fault> {
-        if matches!(intervention.point, Point::PreToolCall | Point::PostToolCall) {
-            return Err(Fault::NotHere(intervention.point));
-        }
         let policies = self.policies();
         self.keep(&policies)?;
         let (scope, now) = (intervention.scope, self.clock.now_unix_ms()?);

@@ -293,11 +293,7 @@ impl<'a> Answer<'a> {
         now: u64,
     ) -> Self {
         let took = now.saturating_sub(running.began_unix_ms);
-        let call = Json::object([
-            ("args", done.args.clone()),
-            ("id", Json::from(running.permit.call_id.as_str())),
-            ("name", Json::from(running.permit.tool_name.as_str())),
-        ]);
+        let call = running.seen_with_result().unwrap_or(Json::Null);
         let result = Json::object([
             ("duration_ms", Json::from(took)),
             ("error", Json::from(is_error)),

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use countersign_approval::{Arguments, Tool, ToolCall};
 use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
-    ApprovalId, Engine, Intervened, Intervention, Origin, Outcome, Permit, Proposal, Redeemed,
-    Refusal, Running, Start, Wanted,
+    ApprovalId, Engine, Hold, Intervened, Intervention, Origin, Outcome, Permit, Proposal,
+    Redeemed, Refusal, Running, Start, Wanted,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
@@ -82,6 +82,8 @@ pub enum Job {
         /// What to deliver then.
         then: Delivery,
     },
+    /// Ask those who look at results about one that comes late; then record and deliver.
+    Review(Box<Late>),
     /// Judge whether something may be fetched.
     Read(Box<Read>),
     /// Record events, then deliver.
@@ -102,6 +104,16 @@ pub struct Read {
     pub(crate) frame: Frame,
     /// Set when the client no longer wants it.
     pub(crate) cancelled: Arc<AtomicBool>,
+}
+
+/// What the server has said about a task that it has made of a call.
+pub struct Late {
+    /// What there is to see, if the call is known and everything can be shown.
+    pub(crate) subject: Option<Json>,
+    /// Whether it is nothing but what the tool said, so that something else can stand in its place.
+    pub(crate) is_plain: bool,
+    pub(crate) entry: Entry,
+    pub(crate) then: Delivery,
 }
 
 /// A call on its way to a decision.
@@ -246,6 +258,7 @@ impl Gate {
                 entries,
                 then,
             } => self.pass((point, subject, call_id), entries, then),
+            Job::Review(late) => self.review(*late),
             Job::Read(read) => self.read(read),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }

@@ -10,6 +10,7 @@ mod client;
 mod held;
 mod list;
 mod loss;
+mod open;
 mod patience;
 mod peers;
 mod pending;
@@ -58,6 +59,8 @@ pub struct Session {
     questions_asked: u64,
     /// Held calls that the client asks about.
     tasks: task::Tasks,
+    /// Calls that the server has made tasks of.
+    open: open::OpenCalls,
     began: Instant,
     /// Whether the agent may begin.
     start: points::Start,
@@ -152,6 +155,7 @@ impl Session {
             questions: Vec::new(),
             questions_asked: 0,
             tasks: task::Tasks::default(),
+            open: open::OpenCalls::default(),
             began: Instant::now(),
             start: points::Start::default(),
         }

@@ -244,3 +244,30 @@ fn a_task_ends_with_its_server_and_old_tasks_take_their_requests_back() {
     assert_eq!(scene.approvals(), [State::Pending, State::Cancelled]);
     scene.verify();
 }
+
+#[test]
+fn what_comes_of_a_task_of_the_server_may_not_be_larger_than_an_answer() {
+    let mut scene = Scene::new();
+    scene.list();
+    scene.answers = false;
+    scene.call("1", "read", "{}");
+    scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"T","status":"working"}}}"#);
+    let mut fetch = |id: u32, method: &str, result: &str| {
+        scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"taskId":"T"}}}}"#
+        ));
+        let got = scene.serve(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+        got[0].clone()
+    };
+    let small = fetch(2, "tasks/result", r#"{"content":[]}"#);
+    assert!(small.contains(r#""content":[]"#), "{small}");
+    let large = format!(r#"{{"content":"{}"}}"#, "x".repeat(2 << 20));
+    for (id, method) in [(3, "tasks/result"), (4, "tasks/get")] {
+        let refused = fetch(id, method, &large);
+        assert_eq!(error(&refused).1, "OUTPUT_TOO_LARGE");
+    }
+    assert_eq!(scene.faults(), ["output_too_large", "output_too_large"]);
+    scene.verify();
+}

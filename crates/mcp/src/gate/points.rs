@@ -24,13 +24,17 @@ impl Gate {
             subject,
             call_id,
         });
-        if let Intervened::Held(hold) = &intervened
-            && let Ok(envelope) = &hold.approval
-        {
-            // The peers cannot wait here, so nobody needs to decide.
-            let _ = self.engine.cancel(envelope.id());
+        if let Intervened::Held(hold) = &intervened {
+            self.take_back(hold);
         }
         intervened
+    }
+
+    /// The peers cannot wait here, so nobody needs to decide.
+    fn take_back(&self, hold: &Hold) {
+        if let Ok(envelope) = &hold.approval {
+            let _ = self.engine.cancel(envelope.id());
+        }
     }
 
     /// Whether the agent may begin. Asked once; everybody else hears the same.
@@ -81,6 +85,64 @@ impl Gate {
         }
     }
 
+    /// Shows what came of a task to those who look at results.
+    pub(super) fn review(&self, late: Late) -> Done {
+        let Late {
+            subject,
+            is_plain,
+            entry,
+            then,
+        } = late;
+        if !self.attends(Point::PostToolCall) {
+            return deliver(self.record(vec![entry]), then);
+        }
+        // FAIL-CLOSED: what nobody could look at is not delivered.
+        let Some(subject) = subject else {
+            let fault = record::fault(UNSEEN, "the result of a task".to_owned());
+            let event = self.record(vec![fault]).ok().flatten();
+            let refused = Refused {
+                event,
+                ..withheld("runtime_error:resource_limit_exceeded")
+            };
+            return Done::Instead(then, Instead::Nothing(refused));
+        };
+        let reviewed = self
+            .engine
+            .review(&self.scope, &self.origin, subject.clone());
+        let changed = match self.answered(reviewed) {
+            Ok(changed) => changed,
+            Err(refused) => return Done::Instead(then, Instead::Nothing(refused)),
+        };
+        match (self.record(vec![entry]), changed) {
+            (Ok(_), Some(changed)) => {
+                let result = changed.get("tool_result").and_then(|it| it.get("value"));
+                let is_changeable =
+                    is_plain && is_changeable(Point::PostToolCall, &changed, &subject);
+                let instead = match result.filter(|_| is_changeable) {
+                    Some(result) => Instead::Result(result.clone()),
+                    None => Instead::Nothing(unsupported()),
+                };
+                Done::Instead(then, instead)
+            }
+            (recorded, None) | (recorded @ Err(_), _) => deliver(recorded, then),
+        }
+    }
+
+    /// What those said who were shown a result.
+    fn answered(&self, reviewed: Intervened) -> Result<Option<Json>, Refused> {
+        match reviewed {
+            Intervened::Passed(passed) => Ok(passed.changed),
+            Intervened::Held(hold) => {
+                self.take_back(&hold);
+                Err(hold::refused(&hold))
+            }
+            Intervened::Refused(refusal) => Err(Refused {
+                event: refusal.event().map(|event| event.hash()),
+                ..withheld(refusal.reason())
+            }),
+        }
+    }
+
     pub(super) fn settle(
         &self,
         running: Running,
@@ -93,7 +155,7 @@ impl Gate {
             false => outcome,
             // FAIL-CLOSED: what nobody could look at is not delivered.
             true => Outcome::Lost {
-                code: "result_not_judged".to_owned(),
+                code: UNSEEN.to_owned(),
                 message: "the result is too large, or has numbers that are not exact".to_owned(),
             },
         };
@@ -174,6 +236,7 @@ fn is_changeable(point: Point, changed: &Json, before: &Json) -> bool {
         Point::PostModelCall => &["response"],
         Point::Input => &["input", "body"],
         Point::Output => &["response", "content"],
+        Point::PostToolCall => &["tool_result", "value"],
         _ => return false,
     };
     let old = path.iter().try_fold(before, |json, name| json.get(name));
@@ -188,6 +251,9 @@ fn is_changeable(point: Point, changed: &Json, before: &Json) -> bool {
     }
     rest == *before
 }
+
+/// A result that somebody should have seen, and nobody could.
+const UNSEEN: &str = "result_not_judged";
 
 fn withheld(reason: &str) -> Refused {
     Refused::denied(reason, engine::Delivery::text_for_model(reason))

@@ -116,6 +116,7 @@ impl Job {
             Self::Settle { .. }
             | Self::Record { .. }
             | Self::Pass { .. }
+            | Self::Review(_)
             | Self::Open { .. }
             | Self::Withdraw(_) => None,
         }
@@ -130,9 +131,9 @@ impl Job {
                 _ => Waits::Nobody,
             },
             Self::Settle { then, .. } | Self::Record { then, .. } | Self::Pass { then, .. } => {
-                let Delivery { waits, .. } = then;
-                waits.clone()
+                then.waits.clone()
             }
+            Self::Review(late) => late.then.waits.clone(),
         }
     }
 }

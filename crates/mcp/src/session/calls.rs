@@ -200,6 +200,9 @@ impl Session {
         }
         let (content, is_whole) = record::told(frame.part(part));
         let is_open = is_open(&frame, part);
+        if is_open {
+            self.open.note(&frame, part, &running);
+        }
         let warning = running.warning();
         let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
         let then = Delivery {
@@ -251,7 +254,10 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
 
 /// Why a server may not say so much about a call.
 pub(super) fn too_large(length: usize, running: &Running) -> Option<Refused> {
-    let most = running.constraints().max_output_bytes;
+    output_too_large(length, running.constraints().max_output_bytes)
+}
+
+pub(super) fn output_too_large(length: usize, most: u64) -> Option<Refused> {
     (length as u64 > most).then(|| {
         let text = format!(
             "the result has {length} bytes and was refused, {most} are allowed; ask for less"

@@ -171,7 +171,13 @@ impl Session {
             Route::Read if Method::READS.contains(&method) => {
                 return vec![self.ask_to_read(frame, id, method, &params)];
             }
-            Route::Read => Asked::Read(read_key(&frame, method, &params)),
+            Route::Read => match frame.text(params.task_id) {
+                Some(task) => Asked::Task {
+                    task: task.into_owned(),
+                    key: read_key(&frame, method, &params),
+                },
+                None => Asked::Read(read_key(&frame, method, &params)),
+            },
             Route::Open => Asked::Open,
             Route::Pass => Asked::Plain,
             Route::Unknown if self.settings.unknown == Unknown::Pass => Asked::Plain,

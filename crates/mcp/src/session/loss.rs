@@ -73,7 +73,7 @@ impl Session {
                 effects.extend(self.release());
                 effects
             }
-            Some(Asked::Read(_) | Asked::Open | Asked::Plain) => {
+            Some(Asked::Read(_) | Asked::Task { .. } | Asked::Open | Asked::Plain) => {
                 self.forget_question(id);
                 vec![self.missing(id, code, instead)]
             }

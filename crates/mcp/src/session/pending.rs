@@ -30,6 +30,13 @@ pub(super) enum Asked {
     },
     /// Content, under this name.
     Read(String),
+    /// How a task of the server stands.
+    Task {
+        /// Its name.
+        task: String,
+        /// Under which the log tells of it.
+        key: String,
+    },
     /// Which revision the server speaks.
     Open,
     /// Something that is passed on as it is.

@@ -85,7 +85,11 @@ impl Session {
                 Asked::Call(CallState::Waiting) => {
                     effects.push(Effect::ToClient(self.answer(&id, &refused)));
                 }
-                Asked::List { .. } | Asked::Read(_) | Asked::Open | Asked::Plain => {
+                Asked::List { .. }
+                | Asked::Read(_)
+                | Asked::Task { .. }
+                | Asked::Open
+                | Asked::Plain => {
                     effects.push(Effect::ToClient(refused.to_error(Some(&id))));
                 }
             }
@@ -143,6 +147,7 @@ impl Session {
                 let entry = record::read(key, &self.settings.server, answer_of(&frame));
                 vec![record_then_client(entry, frame.into_bytes(), id.clone())]
             }
+            Asked::Task { task, key } => vec![self.task_told(frame, id, &task, key)],
             Asked::Open => {
                 self.note_handshake(&frame);
                 match self.meet_server(&frame) {
@@ -154,7 +159,7 @@ impl Session {
         }
     }
 
-    fn unasked(&mut self, id: &Id) -> Effect {
+    pub(super) fn unasked(&mut self, id: &Id) -> Effect {
         let late = self.late.iter().position(|late| late == id);
         let code = match late.and_then(|at| self.late.remove(at)) {
             Some(_) => "server_answer_late",

@@ -123,13 +123,16 @@ impl Session {
             return vec![self.no_task(id)];
         };
         if let Stand::Theirs(theirs) = &task.stand {
-            let theirs = Json::from(theirs.as_str()).to_sorted_ascii();
+            let (task, theirs) = (
+                theirs.clone(),
+                Json::from(theirs.as_str()).to_sorted_ascii(),
+            );
             let asked = params
                 .task_id
                 .and_then(|span| splice::replace(frame.bytes(), span, &[&theirs]));
             let asked = asked.and_then(|bytes| Frame::read(bytes, &self.settings.limits).ok());
             return match asked {
-                Some(asked) => self.ask_server(asked, id, method, handle, now),
+                Some(asked) => self.ask_server(asked, id, method, (handle, task), now),
                 None => vec![self.no_task(id)],
             };
         }
@@ -243,13 +246,16 @@ impl Session {
         frame: Frame,
         id: &Id,
         method: Method,
-        handle: String,
+        (handle, task): (String, String),
         now: Instant,
     ) -> Vec<Effect> {
         let asked = match method {
-            Method::TasksGet => {
+            Method::TasksGet | Method::TasksResult => {
                 self.tasks.about.insert(id.clone(), handle);
-                Asked::Read(method.to_string())
+                Asked::Task {
+                    task,
+                    key: method.to_string(),
+                }
             }
             _ => Asked::Plain,
         };

@@ -1,0 +1,119 @@
+//! Calls that the server has made tasks of. What comes of them is held to the same as what is answered
+//! at once: the client asks for it under the name that the server has given.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use countersign_canon::Json;
+use countersign_engine::Running;
+
+use crate::frame::{Frame, Id, Kind, Span};
+use crate::gate::{Delivery, Job, Late, Waits};
+use crate::record;
+
+use super::calls::output_too_large;
+use super::{Effect, Session};
+
+/// What is known of the calls that the server has made tasks of.
+#[derive(Default)]
+pub(super) struct OpenCalls(VecDeque<(String, OpenCall)>);
+
+struct OpenCall {
+    /// What those see of it who look at results.
+    seen: Option<Json>,
+    max_output_bytes: u64,
+    since: Instant,
+}
+
+impl OpenCalls {
+    /// The server has answered a call with a task.
+    pub(super) fn note(&mut self, frame: &Frame, result: Span, running: &Running) {
+        let Some(task) = task_of(frame, result) else {
+            return;
+        };
+        self.0.retain(|(known, _)| *known != task);
+        if self.0.len() >= MOST {
+            self.0.pop_front();
+        }
+        let call = OpenCall {
+            seen: running.seen_with_result(),
+            max_output_bytes: running.constraints().max_output_bytes,
+            since: Instant::now(),
+        };
+        self.0.push_back((task, call));
+    }
+
+    fn get(&self, task: &str) -> Option<&OpenCall> {
+        let mut known = self.0.iter();
+        known.find_map(|(known, call)| (known == task).then_some(call))
+    }
+}
+
+impl Session {
+    /// The server has said how a task of its own stands, or what came of it.
+    pub(super) fn task_told(&mut self, frame: Frame, id: &Id, task: &str, key: String) -> Effect {
+        let (part, is_error) = match frame.kind() {
+            Kind::Response { result, .. } => (*result, false),
+            Kind::Error { error, .. } => (*error, true),
+            Kind::Request { .. } | Kind::Notification { .. } => return self.unasked(id),
+        };
+        let call = self.open.get(task);
+        let length = part.end - part.start;
+        if let Some(refused) = call.and_then(|call| output_too_large(length, call.max_output_bytes))
+        {
+            let then = self.to_client(id, refused);
+            return self.complain("output_too_large", key, then);
+        }
+        let seen = call.and_then(|call| Some((call.seen.clone()?, call.since)));
+        let entry = record::read(key, &self.settings.server, frame.part(part));
+        let (told, is_whole) = record::told(frame.part(part));
+        let is_plain = told.get(SAID).is_none();
+        let subject = seen.filter(|_| is_whole).map(|(call, since)| {
+            let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let result = Json::object([
+                ("duration_ms", Json::from(took)),
+                ("error", Json::from(is_error)),
+                ("value", as_answered(told)),
+            ]);
+            Json::object([("tool_call", call), ("tool_result", result)])
+        });
+        Effect::job(Job::Review(Box::new(Late {
+            subject,
+            is_plain,
+            entry,
+            then: Delivery {
+                to_client: Some(frame.into_bytes()),
+                waits: Waits::Client(id.clone()),
+                ..Delivery::default()
+            },
+        })))
+    }
+}
+
+/// What a task has come to, as those see it who look at results: what the tool said stands where it
+/// stands in an answer to a call, and the rest beside it.
+fn as_answered(told: Json) -> Json {
+    let said = told.get(SAID).and_then(Json::as_object).cloned();
+    match (said, told) {
+        (Some(mut said), Json::Object(mut told)) => {
+            told.remove(SAID);
+            said.insert(TASK.to_owned(), Json::Object(told));
+            Json::Object(said)
+        }
+        (_, told) => told,
+    }
+}
+
+/// The name of a task, in the form of either era.
+fn task_of(frame: &Frame, result: Span) -> Option<String> {
+    let task = frame.member(Some(result), "task");
+    let id = frame.member(task.or(Some(result)), "taskId");
+    frame.text(id).map(|id| id.into_owned())
+}
+
+/// Where what the tool said stands in what a server says about a task that is over.
+const SAID: &str = "result";
+/// As many as are remembered.
+const MOST: usize = 1024;
+/// Where that stands which a server says about a task beside its result.
+const TASK: &str = "countersign/task";
