@@ -13,6 +13,7 @@ use crate::frame::{self, Frame, Id, Kind};
 use crate::outbound::{Carries, Outbound};
 use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::session::Instead;
+use crate::tools::Definition;
 use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
@@ -20,7 +21,7 @@ use super::early::Ear;
 use super::link::{Came, Form, InHand, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
-use super::request::is_utf8;
+use super::request::{is_utf8, mismatched};
 use super::upstream::Upstream;
 use super::{headers, mirror};
 
@@ -69,6 +70,11 @@ pub(super) enum Attended<T> {
 impl Exchange {
     /// Carries a frame of the client.
     pub(super) async fn carry(mut self: Box<Self>, frame: Frame, waiting: Waiting) {
+        // Before anybody is asked. Where the tool is not known yet, its call is looked at again.
+        if let Err(mismatch) = self.check_headers() {
+            let response = mismatched(&self.link, &mismatch, self.id.as_ref()).await;
+            return answered(waiting, response);
+        }
         let effects = self.tell(frame);
         self.go_on(effects, waiting).await;
     }
@@ -429,24 +435,32 @@ impl Exchange {
     /// Headers that repeat single arguments: compared with what the client sent, and made anew where
     /// a policy has changed the arguments.
     fn mirror(&mut self, bytes: &[u8]) -> Result<(), mirror::Mismatch> {
-        let Some(original) = self.original.take() else {
-            return Ok(());
-        };
-        let Some((tool, said)) = call(&original) else {
-            return Ok(());
-        };
-        let session = self.link.session();
-        let Some(definition) = session.shelf().definition(&tool).cloned() else {
-            return Ok(());
-        };
-        drop(session);
-        mirror::check_arguments(&definition, &said, &self.headers)?;
-        if original.bytes() != bytes {
+        let checked = self.check_headers()?;
+        let original = self.original.take();
+        if let (Some((definition, said)), Some(original)) = (checked, original)
+            && original.bytes() != bytes
+        {
             let sent = Frame::read(bytes.to_vec(), &FrameLimits::default()).ok();
             let sent = sent.and_then(|frame| call(&frame)).map(|(_, args)| args);
             mirror::rewrite_arguments(&definition, &sent.unwrap_or(said), &mut self.headers);
         }
         Ok(())
+    }
+
+    /// Whether the headers that repeat arguments say what the arguments say. Gives the definition that
+    /// tells which they are, and the arguments.
+    fn check_headers(&self) -> Result<Option<(Definition, Json)>, mirror::Mismatch> {
+        let Some((tool, said)) = self.original.as_ref().and_then(call) else {
+            return Ok(None);
+        };
+        let definition = self.link.session().shelf().definition(&tool).cloned();
+        match definition {
+            Some(definition) => {
+                mirror::check_arguments(&definition, &said, &self.headers)?;
+                Ok(Some((definition, said)))
+            }
+            None => Ok(None),
+        }
     }
 }
 

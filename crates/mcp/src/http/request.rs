@@ -211,10 +211,11 @@ impl Connection {
         headers: &HeaderMap,
         message: &Message,
     ) -> Result<Arc<Link>, NoSession> {
-        if !message.is_stateless
-            && let Some(link) = lobby.named(headers)?
-        {
-            return Ok(link);
+        match lobby.named(headers) {
+            Ok(Some(link)) => return Ok(link),
+            // Who needs no session may name one that is over.
+            Err(why) if !message.is_stateless => return Err(why),
+            Ok(None) | Err(_) => {}
         }
         if message.method == Some(Method::Initialize) {
             let link = Box::pin(lobby.open(self.about(headers, Some(message)))).await?;
