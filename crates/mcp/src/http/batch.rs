@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use countersign_web::only;
+use countersign_web::{Held, only};
 use hyper::Response;
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
@@ -19,7 +19,7 @@ use crate::{Era, FrameLimits};
 
 use super::body::Sent;
 use super::early::pass;
-use super::exchange::{UNREADABLE, answered, is_message};
+use super::exchange::{Exchange, UNREADABLE, answered, is_message};
 use super::headers::VERSION;
 use super::link::{Form, Link};
 use super::lobby::Lobby;
@@ -45,15 +45,15 @@ impl Connection {
         &self,
         lobby: Arc<Lobby>,
         head: &Parts,
-        bytes: &[u8],
+        Held { bytes, share }: Held,
         limits: &FrameLimits,
         waiting: reply::Waiting,
     ) -> Result<(), Response<Sent>> {
         let link = self.link_of_fault(&lobby, &head.headers).await;
         let link = link.map_err(|why| no_session(why, None))?;
         let messages = match speaks_batches(&link, &head.headers) {
-            true => frame::batch(bytes, limits),
-            false => Err(FrameError::of(Fault::Batch, bytes)),
+            true => frame::batch(&bytes, limits),
+            false => Err(FrameError::of(Fault::Batch, &bytes)),
         };
         let messages = match messages {
             Ok(messages) => messages,
@@ -68,12 +68,21 @@ impl Connection {
                 return Err(mismatched(&link, &mismatch, None).await);
             }
         }
+        if link.route.is_full() {
+            return Err(reply::unread(None));
+        }
         self.note_calls(&link, messages.iter().flatten());
         let time = lobby.limits.write_time;
         let mut heads = Heads::new();
+        let share = Arc::new(share);
         for message in messages {
             match message {
-                Ok(message) => begin(&lobby, &link, head, message, &mut heads),
+                Ok(message) => {
+                    let (mut exchange, frame) =
+                        exchange(&lobby, &link, head, message, Form::Batched);
+                    exchange.held = Some(Arc::clone(&share));
+                    begin(exchange, frame, &mut heads);
+                }
                 Err(fault) => refuse(&link, fault, &mut heads),
             }
         }
@@ -93,9 +102,8 @@ fn speaks_batches(link: &Link, headers: &HeaderMap) -> bool {
 }
 
 /// INVARIANT: the session hears of the messages in their order.
-fn begin(lobby: &Arc<Lobby>, link: &Arc<Link>, head: &Parts, message: Message, heads: &mut Heads) {
+fn begin(mut exchange: Box<Exchange>, frame: Frame, heads: &mut Heads) {
     let (sender, response) = oneshot::channel();
-    let (mut exchange, frame) = exchange(lobby, link, head, message, Form::Batched);
     let id = exchange.id.clone();
     let effects = exchange.tell(frame);
     tokio::spawn(exchange.go_on(effects, sender));

@@ -30,7 +30,7 @@ impl Beside {
                 let Upstream::Http(remote) = &self.lobby.upstream else {
                     return;
                 };
-                let sending = remote.send(Verb::POST, self.headers.clone(), bytes);
+                let sending = remote.send(Verb::POST, self.headers.clone(), bytes.into());
                 if let Ok(response) = sending.await {
                     self.hear(response).await;
                 }

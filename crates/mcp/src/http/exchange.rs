@@ -4,7 +4,9 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use countersign_canon::{Json, Limits};
+use countersign_web::Share;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method as Verb, Response, StatusCode};
@@ -45,6 +47,20 @@ pub(super) struct Exchange {
     pub(super) form: Form,
     /// What the client is to call the session by, where the server has no name for it.
     pub(super) given: Option<HeaderValue>,
+    /// The share of the room that the client's message takes, until the server has it.
+    pub(super) held: Option<Arc<Share>>,
+}
+
+/// Bytes that take a share of a room for as long as anybody has them.
+struct Covered {
+    bytes: Vec<u8>,
+    _share: Arc<Share>,
+}
+
+impl AsRef<[u8]> for Covered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What happened while the server was waited for.
@@ -156,7 +172,7 @@ impl Exchange {
             return Box::pin(self.forward_line(bytes, waiting)).await;
         };
         let (verb, headers) = (self.verb.clone(), self.headers.clone());
-        let sending = remote.send(verb, headers, bytes);
+        let sending = remote.send(verb, headers, self.covered(bytes));
         let limit = self.lobby.limits.response_time;
         let attended = {
             let sending = pin!(tokio::time::timeout(limit, sending));
@@ -445,6 +461,15 @@ impl Exchange {
             mirror::rewrite_arguments(&definition, &sent.unwrap_or(said), &mut self.headers);
         }
         Ok(())
+    }
+
+    /// What goes to the server. INVARIANT: a server that does not read makes the room smaller, and
+    /// takes no other memory.
+    fn covered(&mut self, bytes: Vec<u8>) -> Bytes {
+        match self.held.take() {
+            Some(_share) => Bytes::from_owner(Covered { bytes, _share }),
+            None => Bytes::from(bytes),
+        }
     }
 
     /// Whether the headers that repeat arguments say what the arguments say. Gives the definition that

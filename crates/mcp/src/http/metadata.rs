@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use countersign_canon::{Json, Limits};
 use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method as Verb, Response, StatusCode};
@@ -45,7 +46,7 @@ async fn fetch(lobby: &Arc<Lobby>, remote: &Remote, ours: &str) -> Option<Vec<u8
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let remote = remote.at(&path)?;
         let time = lobby.limits.response_time;
-        let sending = remote.send(Verb::GET, headers, Vec::new());
+        let sending = remote.send(Verb::GET, headers, Bytes::new());
         let response = tokio::time::timeout(time, sending).await.ok()?.ok()?;
         if !response.status().is_success() {
             continue;

@@ -16,6 +16,8 @@ use super::upstream::Program;
 /// A program that runs, and the way to it.
 pub(super) struct Pipes {
     writer: Option<Writer>,
+    /// What the program has not read.
+    outbox: Gauge,
     running: Option<(Server, Option<Guard>)>,
 }
 
@@ -35,13 +37,15 @@ pub(super) fn start(
         }
     };
     let (sender, lines) = mpsc::channel(LINES);
+    let outbox = Gauge::default();
     let pipes = Pipes {
         writer: Some(Writer::start(
             "to-server",
             stdin.into(),
-            Gauge::default(),
+            outbox.clone(),
             || {},
         )?),
+        outbox,
         running: Some((server, guard)),
     };
     let reader = thread::Builder::new().name("from-server".to_owned());
@@ -50,6 +54,11 @@ pub(super) fn start(
 }
 
 impl Pipes {
+    /// Whether the program has left more unread than it should.
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.is_full()
+    }
+
     /// Puts a message on its way. A line must not end within it, and only white space can be what
     /// ends a line there.
     pub(super) fn send(&self, mut message: Vec<u8>) {

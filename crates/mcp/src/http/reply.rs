@@ -29,6 +29,13 @@ pub(super) fn error(status: StatusCode, refused: &Refused, id: Option<&Id>) -> R
     message(status, refused.to_error(id))
 }
 
+/// For somebody whose server does not read what it is sent.
+pub(super) fn unread(id: Option<&Id>) -> Response<Sent> {
+    let text = "refused: the server does not read what it is sent; try again later";
+    let refused = Refused::denied("SERVER_BUSY", text);
+    error(StatusCode::SERVICE_UNAVAILABLE, &refused, id)
+}
+
 /// For somebody who is not let in.
 pub(super) fn stranger(stranger: Stranger) -> Response<Sent> {
     let (status, reason) = match stranger {

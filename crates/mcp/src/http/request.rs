@@ -139,7 +139,7 @@ impl Connection {
             ..FrameLimits::default()
         };
         if frame::is_batch(&held.bytes) {
-            let batch = self.post_batch(lobby, &head, &held.bytes, &frame_limits, sender);
+            let batch = self.post_batch(lobby, &head, held, &frame_limits, sender);
             return Box::pin(batch).await;
         }
         let message = match lobby.read(held.bytes, frame_limits).await {
@@ -154,7 +154,11 @@ impl Connection {
         if let Err(mismatch) = mirror::check(&message.frame, &head.headers) {
             return Err(mismatched(&link, &mismatch, message.id.as_ref()).await);
         }
-        let (exchange, frame) = exchange(&lobby, &link, &head, message, Form::Alone);
+        if link.route.is_full() {
+            return Err(reply::unread(message.id.as_ref()));
+        }
+        let (mut exchange, frame) = exchange(&lobby, &link, &head, message, Form::Alone);
+        exchange.held = Some(Arc::new(held.share));
         tokio::spawn(exchange.carry(frame, sender));
         Ok(())
     }
@@ -190,6 +194,7 @@ impl Connection {
         let exchange = Box::new(Exchange {
             original: None,
             given: None,
+            held: None,
             headers,
             verb: head.method,
             id: None,
@@ -437,6 +442,7 @@ pub(super) fn exchange(
     }
     let exchange = Box::new(Exchange {
         given: None,
+        held: None,
         original: mirror::has_arguments(&head.headers).then(|| message.frame.clone()),
         headers,
         verb: Verb::POST,

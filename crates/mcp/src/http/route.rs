@@ -66,6 +66,11 @@ impl Route {
         lock(&self.pipes).is_some()
     }
 
+    /// Whether the program does not read what it was sent.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.pipes).as_ref().is_some_and(Pipes::is_full)
+    }
+
     pub(super) fn send(&self, message: Vec<u8>) {
         if let Some(pipes) = &*lock(&self.pipes) {
             pipes.send(message);
@@ -202,6 +207,7 @@ impl Exchange {
         };
         self.link.route.note(&frame);
         self.link.route.send(frame.into_bytes());
+        self.held = None;
         if self.id.is_none() {
             return answered(waiting, reply::bare(StatusCode::ACCEPTED));
         }

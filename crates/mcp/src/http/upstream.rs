@@ -93,6 +93,8 @@ impl Remote {
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT));
         connector.set_keepalive(Some(KEEPALIVE));
+        // Nobody may be left who waits for the answer.
+        connector.set_tcp_user_timeout(Some(UNREAD));
         let client = match uri.scheme_str() {
             Some("https") => {
                 let connector = HttpsConnectorBuilder::new()
@@ -142,9 +144,9 @@ impl Remote {
         &self,
         method: Method,
         headers: HeaderMap,
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
-        let mut request = Request::new(Full::new(Bytes::from(body)));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.address.clone();
         *request.headers_mut() = headers;
@@ -195,5 +197,7 @@ impl Upstream {
 }
 
 const CONNECT: Duration = Duration::from_secs(10);
+/// A connection ends whose server does not take what was sent for so long.
+const UNREAD: Duration = Duration::from_secs(30);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(60);

@@ -200,6 +200,17 @@ impl Web {
         left: Arc<Mutex<usize>>,
         change: impl FnOnce(&mut Limits),
     ) -> Self {
+        let upstream = Upstream::Http(Remote::new(address).unwrap());
+        Self::of(upstream, seen, left, change).await
+    }
+
+    /// A door in front of any server.
+    pub async fn of(
+        upstream: Upstream,
+        seen: Arc<Mutex<Vec<Seen>>>,
+        left: Arc<Mutex<usize>>,
+        change: impl FnOnce(&mut Limits),
+    ) -> Self {
         let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         let policies = policies(&scene::manifest());
@@ -218,7 +229,7 @@ impl Web {
         };
         let served = Served {
             path: "/mcp".to_owned(),
-            upstream: Upstream::Http(Remote::new(address).unwrap()),
+            upstream,
             reception: Arc::new(desk),
             response_time: None,
         };

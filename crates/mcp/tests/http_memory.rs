@@ -1,0 +1,87 @@
+//! Servers that do not read, at the HTTP door: what waits for them is bounded.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+mod web;
+
+use std::process::Command;
+use std::sync::Arc;
+
+use countersign_mcp::http::{Program, Upstream};
+use scene::error;
+use tokio::net::TcpListener;
+use web::Web;
+
+fn ping(id: &str, bytes: usize) -> String {
+    let filling = "x".repeat(bytes);
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping","params":{{"x":"{filling}"}}}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_does_not_read_takes_its_share_of_the_room() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let web = Web::before(&address, Arc::default(), Arc::default(), |limits| {
+        limits.max_frame_bytes = 32 << 20;
+        limits.max_held_bytes = 40 << 20;
+    })
+    .await;
+    // More than the buffers of a connection take.
+    let large = ping("1", 24 << 20);
+    let mut first = web.client().await;
+    first.start("POST", "", &large).await;
+    let (_unread, _) = listener.accept().await.unwrap();
+    let mut second = web.client().await;
+    let refused = second.post(&large).await;
+    assert_eq!(refused.status, 503, "{refused:?}");
+    // It comes back with the connection.
+    drop((first, _unread));
+    for _ in 0..1000 {
+        let mut third = web.client().await;
+        third.start("POST", "", &large).await;
+        tokio::select! {
+            accepted = listener.accept() => {
+                accepted.unwrap();
+                return;
+            }
+            busy = third.finish() => assert_eq!(busy.status, 503),
+        }
+    }
+    panic!("the room stays full");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_does_not_read_is_sent_nothing_more() {
+    let deaf = Upstream::Command(Program {
+        shown: "sleep".to_owned(),
+        command: Arc::new(|| {
+            let mut command = Command::new("sleep");
+            command.arg("60");
+            command
+        }),
+        guard: Arc::new(|| None),
+    });
+    let web = Web::of(deaf, Arc::default(), Arc::default(), |_| {}).await;
+    let mut client = web.client().await;
+    let told = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"x":"{}"}}}}"#,
+        "x".repeat(900 << 10)
+    );
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        statuses.push(client.post(&told).await.status);
+    }
+    // Eight MiB may wait, and one message beyond.
+    assert_eq!(statuses[0], 202);
+    assert_eq!(statuses[19], 503, "{statuses:?}");
+    let taken = statuses.iter().filter(|status| **status == 202).count();
+    assert!(taken <= 11, "{statuses:?}");
+    let refused = client.post(&ping("1", 1)).await;
+    assert_eq!(error(&refused.body).1, "SERVER_BUSY");
+}
