@@ -196,6 +196,48 @@ async fn an_answer_comes_on_the_stream_that_was_taken_up_again_also_while_the_ol
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_has_taken_a_stream_up_again_hears_that_its_time_is_over() {
+    let (web, mut client, events, again) = begun().await;
+    drop(events);
+    assert_eq!(client.piece().await, None);
+    client.start("GET", "last-event-id: e1\r\n", "").await;
+    let keep = Bytes::from_static(b": keep\n\n");
+    again.send(keep).unwrap();
+    assert_eq!(client.head().await.0, 200);
+    assert_eq!(client.piece().await.as_deref(), Some(": keep\n\n"));
+    let told = client.piece().await.unwrap();
+    assert!(
+        told.contains("TIMEOUT") && told.contains(r#""id":1"#),
+        "{told}"
+    );
+    assert_eq!(client.piece().await, None);
+    hears_cancellation(&web).await;
+    drop(again);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_hears_that_its_time_is_over_also_where_nobody_takes_its_stream_up_again() {
+    let (web, mut client, events, again) = begun().await;
+    drop(events);
+    assert_eq!(client.piece().await, None);
+    hears_cancellation(&web).await;
+    drop(again);
+    web.close().await;
+}
+
+async fn hears_cancellation(web: &Web) {
+    web.until("the server hears that nobody waits", |web| {
+        let is_cancellation = |body: &[u8]| {
+            let text = String::from_utf8_lossy(body);
+            text.contains("notifications/cancelled")
+        };
+        web.seen().iter().any(|seen| is_cancellation(&seen.body))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_server_speaks_first_on_a_stream_of_its_own() {
     let (web, events) = streaming().await;
     let mut client = web.client().await;

@@ -6,8 +6,11 @@ use http_body_util::BodyExt as _;
 use hyper::Method as Verb;
 use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
+use crate::outbound::Outbound;
+
+use super::headers::{self, SESSION};
 use super::link::Link;
 use super::lobby::Lobby;
 use super::sse::{Events, Item};
@@ -21,6 +24,39 @@ pub(super) struct Beside {
 }
 
 impl Beside {
+    /// For a message that no request of the client's has caused.
+    pub(super) fn of_session(lobby: &Arc<Lobby>, link: &Arc<Link>, name: &str) -> Self {
+        let mut headers = HeaderMap::new();
+        // The server does not hear of names that are ours.
+        if let Ok(name) = HeaderValue::try_from(name)
+            && name != link.name()
+        {
+            headers.insert(SESSION, name);
+        }
+        Self {
+            lobby: Arc::clone(lobby),
+            link: Arc::clone(link),
+            headers,
+        }
+    }
+
+    /// Sends each on its own way.
+    pub(super) fn send_all(&self, messages: Vec<Outbound>) {
+        for outbound in messages {
+            let bytes = outbound.into_bytes();
+            if self.link.route.has_program() {
+                self.link.route.send(bytes);
+                continue;
+            }
+            let next = Self {
+                lobby: Arc::clone(&self.lobby),
+                link: Arc::clone(&self.link),
+                headers: headers::of_ours(&self.headers, &bytes),
+            };
+            tokio::spawn(next.send(bytes));
+        }
+    }
+
     /// Sends it, and tells the session what comes back.
     pub(super) fn send(self, bytes: Vec<u8>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
         // What comes back may want to be answered in the same way.
@@ -80,14 +116,6 @@ impl Beside {
 
     async fn apply(&self, effects: Vec<crate::Effect>) {
         let came = self.link.drive(effects, None).await;
-        for outbound in came.to_server {
-            let bytes = outbound.into_bytes();
-            let next = Self {
-                lobby: Arc::clone(&self.lobby),
-                link: Arc::clone(&self.link),
-                headers: super::headers::of_ours(&self.headers, &bytes),
-            };
-            tokio::spawn(next.send(bytes));
-        }
+        self.send_all(came.to_server);
     }
 }

@@ -20,7 +20,7 @@ use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
 use super::early::Ear;
-use super::link::{Came, Form, InHand, Letter, Link, Mailbox};
+use super::link::{self, Came, Form, InHand, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
 use super::request::{is_utf8, mismatched};
@@ -322,8 +322,8 @@ impl Exchange {
     async fn open(&self, letter: Letter) -> Came {
         match letter {
             Letter::Job(job) => {
-                let effects = vec![Effect::Job(job)];
-                self.link.drive(effects, self.id.as_ref()).await
+                let mine = self.id.clone().or_else(|| link::owner(&job));
+                self.link.drive(vec![Effect::Job(job)], mine.as_ref()).await
             }
             Letter::Message { bytes, .. } => Came {
                 to_client: vec![bytes],
@@ -413,16 +413,12 @@ impl Exchange {
 
     /// Sends something of ours to the server, on its own way.
     fn send_beside(&self, outbound: Outbound) {
-        let bytes = outbound.into_bytes();
-        if self.link.route.has_program() {
-            return self.link.route.send(bytes);
-        }
         let beside = Beside {
             lobby: Arc::clone(&self.lobby),
             link: Arc::clone(&self.link),
-            headers: headers::of_ours(&self.headers, &bytes),
+            headers: self.headers.clone(),
         };
-        tokio::spawn(beside.send(bytes));
+        beside.send_all(vec![outbound]);
     }
 
     /// A question about a task that carries the call itself has the headers of that call, and one that

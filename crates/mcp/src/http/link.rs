@@ -93,9 +93,13 @@ pub(super) struct InHand(());
 /// Who waits for what becomes of a request of the client.
 #[derive(Default)]
 struct Waiting {
-    mailboxes: HashMap<Id, (u64, mpsc::UnboundedSender<Letter>)>,
+    mailboxes: HashMap<Id, Numbered>,
+    /// A stream that was taken up again: it hears what nobody else waits for.
+    resumed: Option<Numbered>,
     count: u64,
 }
+
+type Numbered = (u64, mpsc::UnboundedSender<Letter>);
 
 /// What came of some effects.
 #[derive(Default)]
@@ -109,7 +113,8 @@ pub(super) struct Came {
 /// Where jobs for a request arrive that somebody else has caused.
 pub(super) struct Mailbox {
     link: Arc<Link>,
-    id: Id,
+    /// None for a stream that was taken up again.
+    id: Option<Id>,
     number: u64,
     jobs: mpsc::UnboundedReceiver<Letter>,
 }
@@ -230,7 +235,11 @@ impl Link {
             bytes,
             _place: None,
         };
-        drop(self.post(id, message));
+        if let Some(message) = self.post(id, message)
+            && let Some((_, resumed)) = &lock(&self.waiting).resumed
+        {
+            drop(resumed.send(message));
+        }
     }
 
     async fn run(&self, job: Box<Job>) -> Done {
@@ -292,7 +301,7 @@ impl Link {
         let effects = self.change(mine, |session| session.tick(Instant::now()));
         let is_stray = |effect: &Effect| match effect {
             Effect::Job(job) => owner(job).is_some_and(|owner| {
-                Some(&owner) != mine && !lock(&self.waiting).mailboxes.contains_key(&owner)
+                Some(&owner) != mine && lock(&self.waiting).whose(&owner, job).is_none()
             }),
             _ => false,
         };
@@ -310,8 +319,8 @@ impl Link {
             return Some(job);
         };
         let waiting = lock(&self.waiting);
-        let job = match waiting.mailboxes.get(&owner) {
-            Some((_, mailbox)) => match mailbox.send(Letter::Job(job)).err()?.0 {
+        let job = match waiting.whose(&owner, &job) {
+            Some(mailbox) => match mailbox.send(Letter::Job(job)).err()?.0 {
                 Letter::Job(job) => job,
                 Letter::Message { .. } => return None,
             },
@@ -327,17 +336,38 @@ impl Link {
     }
 
     fn mailbox(self: &Arc<Self>, id: &Id) -> Mailbox {
+        self.mailbox_of(Some(id.clone()))
+    }
+
+    /// A client takes a stream up again: what it waits for comes here, unless somebody else has it.
+    pub(super) fn resumed(self: &Arc<Self>) -> Mailbox {
+        self.mailbox_of(None)
+    }
+
+    fn mailbox_of(self: &Arc<Self>, id: Option<Id>) -> Mailbox {
         let (sender, jobs) = mpsc::unbounded_channel();
         let mut waiting = lock(&self.waiting);
         waiting.count += 1;
         let number = waiting.count;
-        waiting.mailboxes.insert(id.clone(), (number, sender));
+        match id.clone() {
+            Some(id) => drop(waiting.mailboxes.insert(id, (number, sender))),
+            None => waiting.resumed = Some((number, sender)),
+        }
         Mailbox {
             link: Arc::clone(self),
-            id: id.clone(),
+            id,
             number,
             jobs,
         }
+    }
+}
+
+impl Waiting {
+    /// Where a job about this request goes. What is not begun is left to whoever asked for it.
+    fn whose(&self, owner: &Id, job: &Job) -> Option<&mpsc::UnboundedSender<Letter>> {
+        let resumed = self.resumed.as_ref().filter(|_| job.call().is_none());
+        let mailbox = self.mailboxes.get(owner).or(resumed);
+        mailbox.map(|(_, mailbox)| mailbox)
     }
 }
 
@@ -385,9 +415,13 @@ impl Mailbox {
 impl Drop for Mailbox {
     fn drop(&mut self) {
         let mut waiting = lock(&self.link.waiting);
-        let is_ours = |(number, _): &(u64, _)| *number == self.number;
-        if waiting.mailboxes.get(&self.id).is_some_and(is_ours) {
-            waiting.mailboxes.remove(&self.id);
+        let is_ours = |(number, _): &Numbered| *number == self.number;
+        match &self.id {
+            Some(id) if waiting.mailboxes.get(id).is_some_and(is_ours) => {
+                waiting.mailboxes.remove(id);
+            }
+            None if waiting.resumed.as_ref().is_some_and(is_ours) => waiting.resumed = None,
+            Some(_) | None => {}
         }
         drop(waiting);
         // Jobs that came too late: a call that was not decided is not begun any more.
@@ -465,7 +499,7 @@ impl Drop for InHand {
 }
 
 /// Whose request a job is about.
-fn owner(job: &Job) -> Option<Id> {
+pub(super) fn owner(job: &Job) -> Option<Id> {
     job.call().cloned().or(match job.waits() {
         Waits::Client(id) => Some(id),
         Waits::Server(_) | Waits::Nobody => None,

@@ -11,6 +11,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
 
+use super::beside::Beside;
 use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
@@ -240,7 +241,7 @@ impl Lobby {
     }
 
     /// Lets go of sessions that nobody has used for long, and looks at the clock for the others.
-    pub(super) async fn sweep(&self) {
+    pub(super) async fn sweep(self: &Arc<Self>) {
         let now = Instant::now();
         let is_idle = |known: &Known| {
             // Somebody who listens holds the session too.
@@ -253,12 +254,14 @@ impl Lobby {
         {
             let mut sessions = self.sessions();
             idle.extend(sessions.extract_if(|_, known| is_idle(known)));
-            let links = sessions.values().map(|known| &known.link);
-            late.extend(links.filter(|link| link.is_late(now)).cloned());
+            let links = sessions.iter().map(|(name, known)| (name, &known.link));
+            let links = links.filter(|(_, link)| link.is_late(now));
+            late.extend(links.map(|(name, link)| (name.clone(), Arc::clone(link))));
         }
         drop(idle);
-        for link in late {
-            link.tick(None).await;
+        for (name, link) in late {
+            let came = link.tick(None).await;
+            Beside::of_session(self, &link, &name).send_all(came.to_server);
         }
     }
 

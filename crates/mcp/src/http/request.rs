@@ -191,6 +191,7 @@ impl Connection {
         if is_ours {
             headers.remove(headers::SESSION);
         }
+        let resumes = head.method == Verb::GET && headers.contains_key(headers::LAST_EVENT_ID);
         let exchange = Box::new(Exchange {
             original: None,
             given: None,
@@ -199,7 +200,7 @@ impl Connection {
             verb: head.method,
             id: None,
             method: None,
-            mailbox: None,
+            mailbox: resumes.then(|| link.resumed()),
             address: metadata::address(&head.headers, head.uri.path()),
             form: Form::Alone,
             lobby,
