@@ -221,12 +221,14 @@ fn an_agent_that_may_not_begin_does_nothing() {
     let place = Place::new();
     let acs = lay_out(place.folder.path());
     let mut client = place.guarded(&["--acs", &acs]);
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let evil = INITIALIZE.replace("\"name\":\"t\"", "\"name\":\"evil\"");
     let refused = client.ask(evil);
     assert!(refused.contains("unknown_client"), "{refused}");
     assert!(say(&mut client, 1, "echo", "hello").contains("unknown_client"));
     let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"toy:x"}}"#;
     assert!(client.ask(read).contains("unknown_client"));
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     client.end();
     assert!(place.lines("received").is_empty());
     place.verify();

@@ -247,6 +247,15 @@ async fn the_server_speaks_first_on_a_stream_of_its_own() {
     events.send(Bytes::from_static(ask.as_bytes())).unwrap();
     client.head().await;
     assert_eq!(client.piece().await.as_deref(), Some(ask));
+    // Where to go instead is nothing that the client hears.
+    let endpoint = "event: endpoint\ndata: http://evil.example/\n\n";
+    events
+        .send(Bytes::from_static(endpoint.as_bytes()))
+        .unwrap();
+    web.until("it is recorded", |web| {
+        web.faults() == ["server_endpoint_refused"]
+    })
+    .await;
     // What a server may not send is refused, and the server hears it.
     let evil = "data: {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"tools/call\",\"params\":{}}\n\n";
     events.send(Bytes::from_static(evil.as_bytes())).unwrap();

@@ -87,7 +87,10 @@ impl Access {
         let host = only(headers, &HOST).map_err(|_| Stranger::Host)?;
         // FAIL-CLOSED: HTTP/1.1 demands a host; who sends none is not a client that we know.
         let host = host.ok_or(Stranger::Host)?;
-        let host: Authority = host.parse().map_err(|_| Stranger::Host)?;
+        // A name of a user does not belong there.
+        let host = Some(host).filter(|host| !host.contains('@'));
+        let host = host.and_then(|host| host.parse::<Authority>().ok());
+        let host = host.ok_or(Stranger::Host)?;
         if !self.is_ours(host.host()) || uri.authority().is_some_and(|named| *named != host) {
             return Err(Stranger::Host);
         }
@@ -184,6 +187,7 @@ mod tests {
             "localhost.example.com",
             "127.0.0.1.nip.io",
             "x@localhost.evil",
+            "x@localhost",
             "0.0.0.0",
             "",
         ] {

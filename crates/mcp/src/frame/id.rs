@@ -20,7 +20,8 @@ impl Id {
         }
         match text.as_bytes() {
             [b'"', .., b'"'] => Self::read_string(text),
-            [b'-', b'0'] => Err(Fault::Id),
+            // One number has one text.
+            [b'-', b'0', ..] | [b'0', _, ..] => Err(Fault::Id),
             [b'-', digits @ ..] | digits
                 if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) =>
             {
@@ -31,9 +32,11 @@ impl Id {
     }
 
     fn read_string(text: &str) -> Result<Self, Fault> {
-        let canonical = match text.contains('\\') {
-            false => return Ok(Self(text.into())),
-            true => Json::admit(text.as_bytes(), &super::HEAD_LIMITS)
+        let inside = text.get(1..text.len() - 1).unwrap_or_default();
+        let is_plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
+        let canonical = match inside.bytes().all(is_plain) {
+            true => return Ok(Self(text.into())),
+            false => Json::admit(text.as_bytes(), &super::HEAD_LIMITS)
                 .and_then(|json| json.to_jcs())
                 .map_err(|_| Fault::Id)?,
         };

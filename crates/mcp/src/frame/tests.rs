@@ -162,6 +162,12 @@ fn a_refusal_keeps_the_id_where_it_can_be_told() {
     assert_eq!(id(br#"{"x":"\"id\":5"}"#), None);
     assert_eq!(id(b"garbage"), None);
     assert_eq!(id(br#"[{"id":1}]"#), None);
+    // What is told must be JSON itself.
+    assert_eq!(id(br#"{"jsonrpc":"2.0","id":01,"method":"x"}"#), None);
+    assert_eq!(
+        id(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\x01b\",\"method\":\"x\"}"),
+        None
+    );
     let answer = read(br#"{"jsonrpc":"2.0","id":5,"result":{"a":1,"a":2}}"#).unwrap_err();
     assert!(answer.is_answer());
     let question = read(br#"{"jsonrpc":"2.0","id":5,"method":"x","result":1}"#).unwrap_err();

@@ -1,9 +1,9 @@
 //! Headers: which of them go on to the other side.
 
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap,
-    HeaderName, HeaderValue, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, ACCEPT_ENCODING, ALT_SVC, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST,
+    HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    REFRESH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
 use crate::frame::{Frame, FrameLimits, Kind};
@@ -42,7 +42,10 @@ pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
 /// here.
 pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
-    passed.remove(CONTENT_LENGTH);
+    // SECURITY: who follows the others leaves by another door.
+    for name in [CONTENT_LENGTH, LOCATION, REFRESH, ALT_SVC] {
+        passed.remove(name);
+    }
     remove(&mut passed, |name| name.starts_with(PAGES_PREFIX));
     passed
 }

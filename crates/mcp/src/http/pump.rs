@@ -97,6 +97,11 @@ impl Pump {
             // A stream that several requests share cannot be taken up where one of them was.
             Form::Batched => event.without_position(),
         };
+        if event.is_endpoint {
+            // SECURITY: who follows it leaves by another door.
+            let effects = self.exchange.link.session().endpoint_from_server();
+            return self.apply(effects, |bytes| sse::event(&bytes)).await;
+        }
         self.resumable |= event.id.is_some();
         let Some(data) = &event.data else {
             return self.give(event.raw).await;

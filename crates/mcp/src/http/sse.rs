@@ -26,6 +26,8 @@ pub(super) struct Event {
     pub(super) id: Option<Vec<u8>>,
     /// Whether it says that it is something else than a message.
     pub(super) is_named: bool,
+    /// Whether it says where the client is to send its messages.
+    pub(super) is_endpoint: bool,
 }
 
 /// Cuts events.
@@ -107,6 +109,7 @@ impl Events {
                     data: fields.data.filter(|data| !data.is_empty()),
                     id: fields.id,
                     is_named: fields.is_named,
+                    is_endpoint: fields.is_endpoint,
                     raw,
                 })
             }
@@ -166,6 +169,7 @@ struct Fields {
     data: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
     is_named: bool,
+    is_endpoint: bool,
 }
 
 impl Fields {
@@ -188,7 +192,10 @@ impl Fields {
                     None => fields.data = Some(value.to_vec()),
                 },
                 b"id" => fields.id = Some(value.to_vec()),
-                b"event" => fields.is_named = !matches!(value, b"" | b"message"),
+                b"event" => {
+                    fields.is_named = !matches!(value, b"" | b"message");
+                    fields.is_endpoint = value == b"endpoint";
+                }
                 _ => {}
             }
         }

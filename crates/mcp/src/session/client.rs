@@ -259,6 +259,11 @@ impl Session {
     }
 
     fn client_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
+        if !self.may_speak() {
+            let message = format!("a notification of {}", shown_method(&frame));
+            let then = Delivery::default();
+            return vec![self.complain("client_notification_too_early", message, then)];
+        }
         match method.from_client() {
             Route::Notify => vec![self.pass(frame)],
             Route::Cancel => self.client_cancels(frame),

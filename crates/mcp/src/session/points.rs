@@ -30,6 +30,16 @@ pub(super) enum Start {
 }
 
 impl Session {
+    /// Whether what the client says goes on. FAIL-CLOSED: not before somebody has let it begin, where
+    /// somebody is asked.
+    pub(super) fn may_speak(&self) -> bool {
+        match self.start {
+            Start::Yes => true,
+            Start::Unknown => !self.settings.asks_first,
+            Start::No(_) => false,
+        }
+    }
+
     /// What becomes of a request before it is known whether the agent may begin; one that goes on as
     /// usual is given back.
     pub(super) fn at_start(

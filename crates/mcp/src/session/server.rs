@@ -59,6 +59,12 @@ impl Session {
         self.server_fault(&error)
     }
 
+    /// The server wants the client to go elsewhere, as servers of an older transport do.
+    pub(crate) fn endpoint_from_server(&mut self) -> Vec<Effect> {
+        let message = "an event that names another address".to_owned();
+        vec![self.complain("server_endpoint_refused", message, Delivery::default())]
+    }
+
     /// The server is gone: whoever waits for it gets an error.
     pub fn server_closed(&mut self) -> Vec<Effect> {
         self.server_gone = true;
