@@ -216,6 +216,7 @@ impl Scene {
         let wanted = Wanted {
             tool: Some(&tool),
             args: Some(&args),
+            ..Wanted::default()
         };
         let encode = |call: &countersign_approval::ToolCall| call.args.canonical().to_vec();
         self.engine.redeem(id, wanted, &encode)

@@ -6,7 +6,7 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
-mod files;
+mod invocation;
 mod run;
 mod supervise;
 

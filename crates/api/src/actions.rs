@@ -229,6 +229,7 @@ impl Api {
         let wanted = Wanted {
             tool: Some(&wish.tool),
             args: Some(&args),
+            ..Wanted::default()
         };
         let encode = |call: &ToolCall| action_bytes(&call.tool.name, call.args.value());
         match self.engine.redeem(approval, wanted, &encode) {

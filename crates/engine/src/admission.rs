@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use countersign_approval::{ApprovalMode, Envelope, LeaseId, State, Subject};
+use countersign_approval::{ApprovalMode, Envelope, LeaseId, State};
 use countersign_canon::{Digest, Json};
 use countersign_event::payload::{ErrorRaised, Payload, ToolResult};
 use countersign_event::{EventType, Scope};
@@ -11,7 +11,7 @@ use countersign_policy::{Opinion, Verdict};
 use countersign_store::Recorded;
 
 use crate::approval::Used;
-use crate::{Delivery, HeldResult, Origin, Refusal, Unaskable, Watched};
+use crate::{Delivery, HeldResult, Origin, Precondition, Refusal, Unaskable, Watched};
 
 /// An action that an agent proposes, as a door understood it.
 pub struct Proposal<'a> {
@@ -28,7 +28,7 @@ pub struct Proposal<'a> {
     /// Where the action comes from.
     pub origin: &'a Origin,
     /// What must still be as it is now when the action runs, if a human has to approve it.
-    pub preconditions: Vec<Subject>,
+    pub preconditions: Vec<Precondition>,
     /// The arguments.
     pub args: Json,
     /// The key of the sanitised text that the call carries.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use countersign_approval::audit::{About, Entry, Outcome};
 use countersign_approval::{
     ActionId, ApprovalId, Arguments, Class, Clocks, Context, Draft, Envelope, ExecuteBy,
-    Fingerprints, Nonce, Plan, Scope, Situation, State, Subject, SubjectKind, Tool, ToolCall,
-    ToolCallId, Trust, UnixMs, WorkItemId,
+    Fingerprints, Nonce, Plan, PreconditionFailed, Scope, Situation, State, Subject, SubjectKind,
+    Tool, ToolCall, ToolCallId, Trust, UnixMs, WorkItemId,
 };
 use countersign_canon::{Digest, Hash, Json};
 use countersign_display::{Rendering, View};
@@ -27,6 +27,7 @@ mod basis;
 mod drift;
 mod edit;
 mod look;
+mod precondition;
 mod recent;
 mod redeem;
 mod replay;
@@ -40,6 +41,7 @@ pub(crate) use ask::{Asked, Question, class, random, tool, trust, work_item};
 pub(crate) use basis::{LABELS, POINT_TOOL};
 pub use drift::Drifted;
 pub use edit::NotEdited;
+pub use precondition::{Precondition, Told};
 pub(crate) use recent::Recent;
 pub(crate) use redeem::{ApprovalStep, Used};
 pub use redeem::{Redeemed, Wanted};
@@ -95,6 +97,21 @@ impl Standing {
             agent_says: None,
             trace: None,
         }
+    }
+
+    /// Looks once more at the files and commits that the plan names: for a door, right before it starts
+    /// what was approved.
+    pub fn look_again(&self) -> Result<(), PreconditionFailed> {
+        let asked = self.envelope.plan().preconditions();
+        let seen = asked
+            .iter()
+            .fold(asked.clone(), |seen, (subject, _)| match subject.kind {
+                SubjectKind::Resource => seen,
+                SubjectKind::File | SubjectKind::GitHead => {
+                    seen.with(subject.clone(), fingerprint(subject))
+                }
+            });
+        asked.check(&seen)
     }
 }
 
@@ -152,11 +169,14 @@ pub(crate) fn context(
     envelope: &Envelope,
     policy: Digest,
     tools: Option<Vec<(Tool, Class)>>,
+    folder: Option<&Path>,
 ) -> Context {
     let mut context = envelope.plan().context();
-    context.scope.workspace = match context.scope.workspace.identity {
-        Some(_) => workspace(Path::new(&context.scope.workspace.root)),
-        None => context.scope.workspace,
+    let approved = &context.scope.workspace;
+    context.scope.workspace = match (folder, approved.identity) {
+        (Some(folder), _) => workspace(folder),
+        (None, Some(_)) => workspace(Path::new(&approved.root)),
+        (None, None) => context.scope.workspace,
     };
     context.policy = policy;
     if let Some(tools) = tools {
@@ -165,15 +185,11 @@ pub(crate) fn context(
     context
 }
 
-/// The fingerprints of these things as they are now.
-pub(crate) fn fingerprints<'s>(subjects: impl Iterator<Item = &'s Subject>) -> Fingerprints {
-    subjects.fold(Fingerprints::default(), |all, subject| {
-        all.with(subject.clone(), fingerprint(subject))
-    })
-}
-
+/// The fingerprint of something as it is now.
 fn fingerprint(subject: &Subject) -> Option<String> {
     match subject.kind {
+        // What is no plain file may have no end.
+        SubjectKind::File if !Path::new(&subject.name).is_file() => None,
         SubjectKind::File => {
             let content = std::fs::read(&subject.name).ok()?;
             Some(Digest::of(&content).to_string())

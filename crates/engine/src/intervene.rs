@@ -252,6 +252,7 @@ impl Engine {
         let wanted = Wanted {
             tool: Some(&tool),
             args: Some(&args),
+            ..Wanted::default()
         };
         let encode = |call: &countersign_approval::ToolCall| call.args.canonical().to_vec();
         let permit = match self.redeem(id, wanted, &encode) {

@@ -457,6 +457,7 @@ impl Gate {
         let wanted = Wanted {
             tool: Some(&tool),
             args: args.as_ref(),
+            ..Wanted::default()
         };
         match self.engine.redeem(approval, wanted, &encode) {
             Redeemed::Permit(permit) => self.begin(call, permit),

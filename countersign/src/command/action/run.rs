@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use countersign_approval::{ApprovalId, Arguments, State, Tool};
-use countersign_canon::{Digest, Json};
+use countersign_canon::Json;
 use countersign_engine::{
     Admission, ApprovalTimes, Delivery, Engine, Hold, Origin, Outcome, Permit, PolicyFiles,
-    Proposal, Redeemed, SystemClock, Wanted,
+    Proposal, Redeemed, Standing, SystemClock, Wanted,
 };
 use countersign_policy::Point;
 
-use super::files::files;
+use super::invocation::Invocation;
 use super::supervise::{Ended, Kept, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
@@ -123,6 +123,7 @@ impl Run {
             ..PolicyFiles::default()
         };
         let policies = files.load()?;
+        let invocation = Invocation::here(&self.command)?;
         let times = ApprovalTimes {
             decide_within_ms: Some(self.decide_within_ms()?),
             ..ApprovalTimes::default()
@@ -136,17 +137,18 @@ impl Run {
             Some(_) => engine,
         };
         let permit = match self.approval {
-            Some(id) => self.redeem(id, patience, &engine)?,
-            None => self.admit(patience, &engine, format)?,
+            Some(id) => redeem(id, patience, &invocation, &engine)?,
+            None => self.admit(&invocation, patience, &engine, format)?,
         };
         match permit {
-            Allowed::Runs(permit) => self.execute(permit, &engine),
+            Allowed::Runs(permit) => self.execute(permit, &invocation, &engine),
             Allowed::Not(exit) => Ok(exit),
         }
     }
 
     fn admit(
         &self,
+        invocation: &Invocation,
         patience: Option<Duration>,
         engine: &Engine,
         format: Format,
@@ -157,15 +159,15 @@ impl Run {
         let scope = self
             .tenant
             .scope(self.session.as_deref().unwrap_or_default())?;
-        let origin = self.origin()?;
+        let origin = self.origin(invocation)?;
         let admission = engine.admit(Proposal {
             scope: &scope,
             call_id: call_id()?,
             tool_name: tool_name.clone(),
             server: None,
-            definition: Some(self.definition()),
+            definition: Some(invocation.definition()),
             origin: &origin,
-            preconditions: files(&self.command),
+            preconditions: invocation.preconditions(),
             args: arguments.value().clone(),
             sanitizer_key: None,
             bytes: arguments.canonical(),
@@ -175,6 +177,7 @@ impl Run {
             Admission::Permit(permit) => Ok(Allowed::Runs(Ready {
                 bytes: permit.rewritten().unwrap_or(arguments.canonical()).to_vec(),
                 permit,
+                approved: None,
             })),
             // Nothing was decided: recording is what failed.
             Admission::Refusal(refusal) if !refusal.is_recorded() => Err(refusal.into()),
@@ -187,13 +190,14 @@ impl Run {
                 output::stderr(&inline(&line));
                 Ok(Allowed::Not(Exit::Denied))
             }
-            Admission::Hold(hold) => self.held(hold, patience, engine, format),
+            Admission::Hold(hold) => self.held(hold, invocation, patience, engine, format),
         }
     }
 
     fn held(
         &self,
         hold: Hold,
+        invocation: &Invocation,
         patience: Option<Duration>,
         engine: &Engine,
         format: Format,
@@ -222,64 +226,21 @@ impl Run {
             }
             return Ok(Allowed::Not(Exit::Held));
         }
-        self.redeem(id, patience, engine)
-    }
-
-    /// Waits for the decision, then takes the one use of it.
-    fn redeem(
-        &self,
-        id: ApprovalId,
-        patience: Option<Duration>,
-        engine: &Engine,
-    ) -> Result<Allowed, Failure> {
-        let waits = Instant::now();
-        loop {
-            // Of all that is over, only this request matters here.
-            let _swept = engine.sweep()?;
-            let standing = engine.approval(id)?;
-            let standing = standing.ok_or_else(|| {
-                Failure::new(Code::NoApproval, format!("there is no approval `{id}`"))
-            })?;
-            let Some(call) = standing.envelope.plan().calls().first() else {
-                return Err(Failure::new(Code::Damaged, "the approval has no call"));
-            };
-            let told = match standing.row.state {
-                State::Pending => {
-                    if waits.elapsed() < patience.unwrap_or_default() {
-                        std::thread::sleep(POLL);
-                        continue;
-                    }
-                    output::stderr(&format!("HOLD ⏸  {id}: not answered yet"));
-                    Exit::Held
-                }
-                State::Expired => {
-                    output::stderr(&format!("EXPIRED ⌛  {id}: not answered in time"));
-                    Exit::Held
-                }
-                State::Denied => {
-                    let tally = engine.tally(&standing)?;
-                    let mut decisions = tally.votes.iter().flat_map(|vote| &vote.decisions);
-                    let reason = decisions.find_map(|it| it.reason());
-                    let reason = reason.map_or("no reason given", |reason| reason.as_str());
-                    output::stderr(&format!("DENY ✗  {id}: {}", inline(reason)));
-                    Exit::Denied
-                }
-                _ => {
-                    let tool = Tool {
-                        server: None,
-                        name: call.tool.name.clone(),
-                        definition: Some(self.definition()),
-                    };
-                    return take(id, &tool, engine);
-                }
-            };
-            return Ok(Allowed::Not(told));
-        }
+        redeem(id, patience, invocation, engine)
     }
 
     /// INVARIANT: what runs are the bytes of the permit, and the log has the start before they run.
-    fn execute(&self, ready: Ready, engine: &Engine) -> Result<Exit, Failure> {
-        let Ready { permit, bytes } = ready;
+    fn execute(
+        &self,
+        ready: Ready,
+        invocation: &Invocation,
+        engine: &Engine,
+    ) -> Result<Exit, Failure> {
+        let Ready {
+            permit,
+            bytes,
+            approved,
+        } = ready;
         let constraints = permit.constraints();
         if let Some(warning) = permit.warning() {
             output::stderr(&inline(&format!("WARN ✓  {warning}")));
@@ -290,7 +251,15 @@ impl Run {
         // What somebody looks at before the agent does is not printed before.
         let reviewed = engine.policies().attends(Point::PostToolCall);
         let kept = reviewed.then(Kept::default);
-        let ended = supervise(&self.command, &bytes, constraints, kept.as_ref());
+        // SECURITY: files may have changed since the use was taken, which waits for the disk.
+        let changed = approved.and_then(|standing| standing.look_again().err());
+        let ended = match changed {
+            None => supervise(invocation, &bytes, constraints, kept.as_ref()),
+            Some(changed) => Ended::Broken {
+                code: "changed",
+                message: format!("the command was not started: {changed}"),
+            },
+        };
         // Nobody looks at what a command has printed that did not end by itself.
         let kept = kept.filter(|_| matches!(ended, Ended::Exit(_)));
         let printed = kept.map(|kept| kept.take());
@@ -348,38 +317,95 @@ impl Run {
         Ok(u64::try_from(within.as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn origin(&self) -> Result<Origin, Failure> {
+    fn origin(&self, invocation: &Invocation) -> Result<Origin, Failure> {
         let person = self.person.clone().or_else(user);
         let person = person
             .ok_or_else(|| Failure::new(Code::Id, "say who started the agent with --person"))?;
-        let folder = std::env::current_dir()
-            .map_err(|error| Failure::new(Code::Input, format!("no working folder: {error}")))?;
-        let origin = Origin::new(&person, &self.agent, &folder)
+        let origin = Origin::new(&person, &self.agent, invocation.folder())
             .map_err(|error| Failure::new(Code::Id, error.to_string()))?;
         Ok(Origin {
             agent_says: self.says.clone(),
             ..origin
         })
     }
+}
 
-    /// The command line is what the tool is.
-    fn definition(&self) -> Digest {
-        let words = self.command.iter().map(|word| Json::from(word.as_str()));
-        Digest::of(&Json::Array(words.collect()).to_sorted_ascii())
+/// Waits for the decision, then takes the one use of it.
+fn redeem(
+    id: ApprovalId,
+    patience: Option<Duration>,
+    invocation: &Invocation,
+    engine: &Engine,
+) -> Result<Allowed, Failure> {
+    let waits = Instant::now();
+    loop {
+        // Of all that is over, only this request matters here.
+        let _swept = engine.sweep()?;
+        let standing = engine.approval(id)?;
+        let standing = standing.ok_or_else(|| {
+            Failure::new(Code::NoApproval, format!("there is no approval `{id}`"))
+        })?;
+        let Some(call) = standing.envelope.plan().calls().first() else {
+            return Err(Failure::new(Code::Damaged, "the approval has no call"));
+        };
+        let told = match standing.row.state {
+            State::Pending => {
+                if waits.elapsed() < patience.unwrap_or_default() {
+                    std::thread::sleep(POLL);
+                    continue;
+                }
+                output::stderr(&format!("HOLD ⏸  {id}: not answered yet"));
+                Exit::Held
+            }
+            State::Expired => {
+                output::stderr(&format!("EXPIRED ⌛  {id}: not answered in time"));
+                Exit::Held
+            }
+            State::Denied => {
+                let tally = engine.tally(&standing)?;
+                let mut decisions = tally.votes.iter().flat_map(|vote| &vote.decisions);
+                let reason = decisions.find_map(|it| it.reason());
+                let reason = reason.map_or("no reason given", |reason| reason.as_str());
+                output::stderr(&format!("DENY ✗  {id}: {}", inline(reason)));
+                Exit::Denied
+            }
+            _ => {
+                let tool_name = call.tool.name.clone();
+                return take(standing, tool_name, invocation, engine);
+            }
+        };
+        return Ok(Allowed::Not(told));
     }
 }
 
-fn take(id: ApprovalId, tool: &Tool, engine: &Engine) -> Result<Allowed, Failure> {
+/// Takes the one use of what was approved, if that is what would run here.
+fn take(
+    standing: Standing,
+    tool_name: String,
+    invocation: &Invocation,
+    engine: &Engine,
+) -> Result<Allowed, Failure> {
     let encode = |call: &countersign_approval::ToolCall| call.args.canonical().to_vec();
-    let wanted = Wanted {
-        tool: Some(tool),
-        args: None,
+    let tool = Tool {
+        server: None,
+        name: tool_name,
+        definition: Some(invocation.definition()),
     };
-    match engine.redeem(id, wanted, &encode) {
+    let wanted = Wanted {
+        tool: Some(&tool),
+        args: None,
+        folder: Some(invocation.folder()),
+        preconditions: &invocation.preconditions(),
+    };
+    match engine.redeem(standing.row.id, wanted, &encode) {
         Redeemed::Permit(permit) => {
             let bytes = permit.rewritten().map(<[u8]>::to_vec);
             let bytes = bytes.ok_or_else(|| Failure::new(Code::Damaged, "no stored bytes"))?;
-            Ok(Allowed::Runs(Ready { permit, bytes }))
+            Ok(Allowed::Runs(Ready {
+                permit,
+                bytes,
+                approved: Some(standing),
+            }))
         }
         Redeemed::Refused(refusal) => Err(Failure::new(
             Code::Approval,
@@ -405,6 +431,8 @@ fn take(id: ApprovalId, tool: &Tool, engine: &Engine) -> Result<Allowed, Failure
 struct Ready {
     permit: Permit,
     bytes: Vec<u8>,
+    /// What people approved, if they were asked.
+    approved: Option<Standing>,
 }
 
 #[expect(

@@ -1,13 +1,15 @@
 //! Runs a command within what its permit allows.
 
 use std::io::{self, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use countersign_policy::capability::Constraints;
+
+use super::invocation::Invocation;
 
 /// How a command ended.
 pub(super) enum Ended {
@@ -40,12 +42,12 @@ impl Kept {
 /// Runs the command with these bytes on its standard input. It has so much time, and may print so much:
 /// through us, or to be kept.
 pub(super) fn supervise(
-    command: &[String],
+    invocation: &Invocation,
     bytes: &[u8],
     constraints: Constraints,
     kept: Option<&Kept>,
 ) -> Ended {
-    match start(command, kept.is_some()) {
+    match start(invocation, kept.is_some()) {
         Ok(child) => watch(child, bytes, constraints, kept),
         Err(error) => Ended::Broken {
             code: "not_started",
@@ -54,12 +56,9 @@ pub(super) fn supervise(
     }
 }
 
-fn start(command: &[String], is_kept: bool) -> io::Result<Child> {
-    let (program, arguments) = command
-        .split_first()
-        .ok_or_else(|| io::Error::other("there is none"))?;
-    Command::new(program)
-        .args(arguments)
+fn start(invocation: &Invocation, is_kept: bool) -> io::Result<Child> {
+    invocation
+        .command()?
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(match is_kept {
@@ -199,12 +198,13 @@ fn copy(from: Option<impl io::Read>, limit: u64, too_much: &AtomicBool, to: &mut
 const POLL: Duration = Duration::from_millis(5);
 const REST: Duration = Duration::from_secs(2);
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
     fn run(script: &str, timeout_ms: u64, max_output_bytes: u64) -> Ended {
-        let command = ["sh", "-c", script].map(str::to_owned);
+        let command = Invocation::here(&["sh", "-c", script].map(str::to_owned)).unwrap();
         let constraints = Constraints {
             timeout_ms,
             max_output_bytes,
@@ -230,7 +230,7 @@ mod tests {
         check("printf 12345678901", "output_too_large");
         check("kill -9 $$", "killed");
         assert_eq!(code(&run("sleep 30", 50, 10)), "timeout");
-        let nothing = ["/nowhere/nothing".to_owned()];
+        let nothing = Invocation::here(&["/nowhere/nothing".to_owned()]).unwrap();
         let constraints = Constraints {
             timeout_ms: 1,
             max_output_bytes: 1,
@@ -243,6 +243,7 @@ mod tests {
     fn what_is_kept_is_all_that_a_command_prints() {
         let kept = Kept::default();
         let command = ["sh", "-c", "printf seen; printf wrong >&2"].map(str::to_owned);
+        let command = Invocation::here(&command).unwrap();
         let constraints = Constraints {
             timeout_ms: 20_000,
             max_output_bytes: 10,

@@ -174,7 +174,10 @@ fn plan(question: &Question<'_>) -> Result<Plan, Unaskable> {
         args: Arguments::new(proposal.args.clone()).map_err(plan_error)?,
         class: class(question.judgement),
     };
-    let mut seen = fingerprints(proposal.preconditions.iter());
+    let told = proposal.preconditions.iter();
+    let mut seen = told.fold(Fingerprints::default(), |all, it| {
+        all.with(it.subject(), it.fingerprint())
+    });
     if let Some(identity) = question.identity {
         seen = seen.with(enforced_identity(), Some(identity.to_string()));
     }

@@ -81,7 +81,6 @@ impl Engine {
             return Err(history("an approval of this door has one call"));
         };
         let origin = old.origin();
-        let subjects = old.envelope.plan().preconditions().iter();
         let proposal = Proposal {
             scope: &old.row.scope,
             call_id: call.id.as_str().to_owned(),
@@ -89,7 +88,7 @@ impl Engine {
             server: call.tool.server.clone(),
             definition: call.tool.definition,
             origin: &origin,
-            preconditions: subjects.map(|(subject, _)| subject.clone()).collect(),
+            preconditions: precondition::preconditions(old.envelope.plan()),
             args: args.value().clone(),
             sanitizer_key: None,
             bytes: args.canonical(),

@@ -6,14 +6,23 @@ use super::ask::enforced_identity;
 use super::*;
 use crate::Engine;
 
+/// What the caller runs under, as far as it knows.
+pub(super) struct Under<'a> {
+    pub(super) policy: Digest,
+    pub(super) tools: Option<Vec<(Tool, Class)>>,
+    pub(super) folder: Option<&'a Path>,
+    /// `None` where votes are counted.
+    pub(super) preconditions: Option<&'a [Precondition]>,
+}
+
 impl Engine {
     /// Looks at everything that must not have changed since the request was made, and asks `check`
-    /// whether that is so. `policy` and `tools` are what the caller runs under.
+    /// whether that is so.
     pub(super) fn look<T>(
         &self,
         standing: &Standing,
         approvers: &Approvers,
-        (policy, tools): (Digest, Option<Vec<(Tool, Class)>>),
+        under: Under<'_>,
         now: UnixMs,
         check: impl FnOnce(&Situation<'_>, &Keyring) -> Result<T, Refusal>,
     ) -> Result<T, Fault> {
@@ -22,18 +31,30 @@ impl Engine {
         let quorum = quorum
             .as_ref()
             .ok_or(Fault::Approval(Refusal::ConfigurationChanged))?;
-        let mut preconditions = plan.preconditions().iter();
-        let bound = preconditions.find(|(subject, _)| **subject == enforced_identity());
-        let subjects = plan.preconditions().iter().map(|(subject, _)| subject);
-        let mut seen = fingerprints(subjects);
-        if let Some((subject, expected)) = bound {
-            // Whoever counts votes has no policies to ask. The engine has, and compares before it lets
-            // the action run.
-            seen = seen.with(subject.clone(), expected.map(str::to_owned));
-        }
+        let told = under.preconditions.unwrap_or_default();
+        let asked = plan.preconditions().iter();
+        let seen = asked.fold(Fingerprints::default(), |seen, (subject, expected)| {
+            let fingerprint = match subject.kind {
+                SubjectKind::File | SubjectKind::GitHead => fingerprint(subject),
+                // Whoever counts votes has no policies to ask. The engine has, and compares before it
+                // lets the action run. Neither can it see what a door sees, which says it then.
+                SubjectKind::Resource
+                    if under.preconditions.is_none() || *subject == enforced_identity() =>
+                {
+                    expected.map(str::to_owned)
+                }
+                SubjectKind::Resource => {
+                    let told = told.iter().find(|it| it.subject() == *subject);
+                    // FAIL-CLOSED: what the door does not know is not known to be the same.
+                    let Some(told) = told else { return seen };
+                    told.fingerprint()
+                }
+            };
+            seen.with(subject.clone(), fingerprint)
+        });
         let situation = Situation {
             state: standing.row.state,
-            context: &context(&standing.envelope, policy, tools),
+            context: &context(&standing.envelope, under.policy, under.tools, under.folder),
             fingerprints: &seen,
             quorum,
             display: standing.rendering.display_sha256(),
@@ -43,6 +64,9 @@ impl Engine {
         let keys = approvers
             .keyring()
             .map_err(|error| history(&error.to_string()))?;
-        check(&situation, keys).map_err(Fault::Approval)
+        let checked = check(&situation, keys).map_err(Fault::Approval)?;
+        precondition::check_known(told, plan)
+            .map_err(|failed| Fault::Approval(Refusal::Precondition(failed)))?;
+        Ok(checked)
     }
 }

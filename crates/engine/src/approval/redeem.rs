@@ -8,6 +8,7 @@ use countersign_policy::Point;
 use std::time::Duration;
 
 use super::basis::Bound;
+use super::look::Under;
 use super::vote::{ATTEMPTS, PATIENCE, is_misplaced, is_race};
 use super::*;
 use crate::admission::{Done, Grounds};
@@ -36,6 +37,10 @@ pub struct Wanted<'a> {
     pub tool: Option<&'a Tool>,
     /// The arguments that it would be called with.
     pub args: Option<&'a Arguments>,
+    /// The folder that it would run in.
+    pub folder: Option<&'a Path>,
+    /// What it would rest on. What only the door can look at must be among it.
+    pub preconditions: &'a [Precondition],
 }
 
 impl Engine {
@@ -119,25 +124,30 @@ impl Engine {
                 None => Vec::new(),
             },
         };
-        let verified = self.executable(wanted.tool, standing, now)?;
+        let verified = self.executable(wanted, standing, now)?;
         self.consume(verified, encode, (standing, labels), now)
             .map(Redeemed::Permit)
     }
 
     fn executable(
         &self,
-        tool: Option<&Tool>,
+        wanted: Wanted<'_>,
         standing: &Standing,
         now: UnixMs,
     ) -> Result<Verified, Fault> {
         let envelope = &standing.envelope;
         let approvers = self.approver_list()?;
         let granted = self.granted(standing, &approvers)?;
-        let tools = tool.map(|tool| {
+        let tools = wanted.tool.map(|tool| {
             let calls = envelope.plan().calls().iter();
             calls.map(|call| (tool.clone(), call.class)).collect()
         });
-        let under = (self.policies().digest(), tools);
+        let under = Under {
+            policy: self.policies().digest(),
+            tools,
+            folder: wanted.folder,
+            preconditions: Some(wanted.preconditions),
+        };
         self.look(standing, &approvers, under, now, |situation, keys| {
             verify_execution(&granted, envelope, keys, situation)
         })

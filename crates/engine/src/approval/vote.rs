@@ -7,6 +7,7 @@ use countersign_approval::{
 };
 use countersign_event::payload::{ApprovalDecided, ErrorRaised, ToolCallDenied};
 
+use super::look::Under;
 use super::sweep::{is_open, takes_nothing};
 use super::*;
 use crate::Engine;
@@ -125,7 +126,12 @@ impl Engine {
         let approvers = self.approver_list()?;
         let envelope = &standing.envelope;
         // The policies that the action runs under are compared where it runs.
-        let under = (envelope.plan().policy(), None);
+        let under = Under {
+            policy: envelope.plan().policy(),
+            tools: None,
+            folder: None,
+            preconditions: None,
+        };
         let vote = self.look(standing, &approvers, under, now, |situation, keys| {
             let signed = self.recent.signed(submission, envelope, keys)?;
             verify_signed(&signed, envelope, keys, situation)

@@ -82,6 +82,7 @@ fn a03_arguments_that_drifted_are_denied_with_both_digests_and_asked_for_anew() 
     let wanted = Wanted {
         tool: None,
         args: Some(&changed),
+        ..Wanted::default()
     };
     let drifted = match scene.engine.redeem(envelope.id(), wanted, &bytes_of) {
         Redeemed::Drifted(drifted) => drifted,
@@ -110,6 +111,7 @@ fn a03_arguments_that_drifted_are_denied_with_both_digests_and_asked_for_anew() 
     let wanted = Wanted {
         tool: None,
         args: Some(&same),
+        ..Wanted::default()
     };
     let permit = permit(scene.engine.redeem(envelope.id(), wanted, &bytes_of));
     assert_eq!(permit.mode(), ApprovalMode::OneShotPayload);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign_approval::{Class, Decision, DenyRule, Reason, State, Subject, SubjectKind};
-use countersign_engine::{ApprovalTimes, Approvers, Origin, Redeemed, Wanted};
+use countersign_engine::{ApprovalTimes, Approvers, Origin, Precondition, Redeemed, Told, Wanted};
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
@@ -206,6 +206,71 @@ fn a05_another_folder_under_the_same_path_is_another_context() {
 }
 
 #[test]
+fn a05_another_folder_than_the_approved_one_is_another_context() {
+    let mut scene = Scene::new(&["olga"], 1);
+    let work = crate::replayed::folder();
+    let [folder, other] = ["w", "other"].map(|name| work.path().join(name));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    scene.origin = Origin::new("root", "agent", &folder).unwrap();
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    let redeem = |folder: &std::path::Path| {
+        let wanted = Wanted {
+            folder: Some(folder),
+            ..Wanted::default()
+        };
+        scene.engine.redeem(envelope.id(), wanted, &bytes_of)
+    };
+    assert_eq!(refusal(redeem(&other)), "context_drift");
+    assert_eq!(scene.audit().last().unwrap(), "rejected:mismatch");
+    assert_eq!(scene.state(envelope.id()), State::Approved);
+    // Another name of the same folder is the same folder.
+    let link = work.path().join("link");
+    std::os::unix::fs::symlink(&folder, &link).unwrap();
+    scene.run(permit(redeem(&link)));
+    scene.verify();
+}
+
+#[test]
+fn a06_what_only_a_door_can_look_at_is_what_it_was_or_nothing_runs() {
+    let scene = Scene::new(&["olga"], 1);
+    let told = |value: &str| {
+        Precondition::Told(Told {
+            name: "command".to_owned(),
+            value: value.to_owned(),
+        })
+    };
+    let hold = scene.hold_if("c1", "write_file", "{}", vec![told("'make'")]);
+    let envelope = hold.approval.unwrap();
+    let shown = scene.engine.approval(envelope.id()).unwrap().unwrap();
+    assert!(shown.rendering.text().contains("«'make'»"));
+    scene.approve(0, &envelope);
+    let redeem = |preconditions: &[Precondition]| {
+        let wanted = Wanted {
+            preconditions,
+            ..Wanted::default()
+        };
+        scene.engine.redeem(envelope.id(), wanted, &bytes_of)
+    };
+    let file = Precondition::Seen(Subject {
+        kind: SubjectKind::File,
+        name: "/etc/passwd".to_owned(),
+    });
+    for other in [
+        vec![],
+        vec![told("'make' 'all'")],
+        // A file that the plan does not name was not there, or was not looked at.
+        vec![told("'make'"), file],
+    ] {
+        assert_eq!(refusal(redeem(&other)), "precondition_failed", "{other:?}");
+        assert_eq!(scene.state(envelope.id()), State::Approved);
+    }
+    scene.run(permit(redeem(&[told("'make'")])));
+    scene.verify();
+}
+
+#[test]
 fn a06_a_file_that_changed_since_it_was_shown_stops_the_action() {
     let scene = Scene::new(&["olga"], 1);
     let file = scene.folder.path().join("target.txt");
@@ -214,7 +279,7 @@ fn a06_a_file_that_changed_since_it_was_shown_stops_the_action() {
         kind: SubjectKind::File,
         name: file.to_str().unwrap().to_owned(),
     };
-    let hold = scene.hold_if("c1", "write_file", "{}", vec![subject]);
+    let hold = scene.hold_if("c1", "write_file", "{}", vec![Precondition::Seen(subject)]);
     let envelope = hold.approval.unwrap();
     scene.approve(0, &envelope);
     std::fs::write(&file, "after").unwrap();

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use countersign_approval::{
     ApprovalId, BallotPaper, CallDecision, Decision, DenyRule, Envelope, Human, SigningKey, State,
-    Subject, ToolCall, UnixMs,
+    ToolCall, UnixMs,
 };
 use countersign_canon::{Json, Limits};
 use countersign_engine::{
     Admission, Approvers, Clock, ClockError, Engine, Hold, NotCounted, Origin, Outcome, Permit,
-    Proposal, Redeemed, Voted, Wanted,
+    Precondition, Proposal, Redeemed, Voted, Wanted,
 };
 use countersign_event::Scope;
 use countersign_policy::Policies;
@@ -158,7 +158,7 @@ impl Scene {
         call_id: &str,
         tool: &str,
         args: &str,
-        preconditions: Vec<Subject>,
+        preconditions: Vec<Precondition>,
     ) -> Hold {
         let proposal = Proposal {
             preconditions,

@@ -1,0 +1,206 @@
+//! `countersign action run` as a process: what runs is what was approved, and how it ended is recorded.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
+
+#[path = "../../tests/replayed.rs"]
+mod replayed;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const MANIFEST: &str = "\
+schema: countersign/manifest/v1
+name: releases
+version: \"1.0.0\"
+publisher: acme
+permissions:
+  tools:
+    status: {side_effect: read}
+    deploy: {side_effect: mutate-external, approval: required}
+";
+
+/// A data folder with one approver, and a folder to work in.
+struct Scene(replayed::Kept);
+
+impl Scene {
+    fn new() -> Self {
+        let scene = Self(replayed::folder());
+        fs::write(scene.path("m.yaml"), MANIFEST).unwrap();
+        fs::create_dir(scene.path("w")).unwrap();
+        scene.told(&["approver", "init", "--name", "dana"]);
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A program that prints this.
+    fn program(&self, name: &str, prints: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\necho {prints}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command
+            .args(arguments)
+            .current_dir(self.path("w"))
+            .env("HOME", self.0.path())
+            .env("COUNTERSIGN_DATA", self.path("data"));
+        command
+    }
+
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// `action run` with these options, and what comes after `--`.
+    fn action(&self, options: &[&str], command: &[&str]) -> Command {
+        let manifest = self.path("m.yaml");
+        let run = ["action", "run", "--manifest", manifest.to_str().unwrap()];
+        self.command(&[&run, options, &["--"], command].concat())
+    }
+
+    fn ask(&self, command: &[&str]) -> Command {
+        // Nobody asks for the same again and again.
+        let args = format!(r#"{{"by":"{}"}}"#, command.join(" "));
+        let who = ["--session", "s", "--person", "root"];
+        let what = ["--tool", "deploy", "--args", &args];
+        self.action(&[who, what].concat(), command)
+    }
+
+    /// Asks, and has it approved; returns the id.
+    fn approved(&self, mut asks: Command) -> String {
+        let held = asks.output().unwrap();
+        assert_eq!(held.status.code(), Some(4), "{held:?}");
+        let id = String::from_utf8(held.stdout).unwrap().trim().to_owned();
+        let shown = self.told(&["approval", "show", &id, "--full"]);
+        let code = shown.lines().find_map(|line| line.strip_prefix("code "));
+        self.told(&["approval", "approve", &id, "--code", code.unwrap().trim()]);
+        id
+    }
+
+    fn redeem(&self, id: &str, command: &[&str]) -> Command {
+        self.action(&["--approval", id], command)
+    }
+
+    fn state(&self, id: &str) -> String {
+        let shown = self.told(&["approval", "show", id]);
+        shown.split(' ').next().unwrap().to_owned()
+    }
+
+    /// How many events of this kind the log has.
+    fn count(&self, event_type: &str) -> usize {
+        let listed = self.told(&["log", "list", "--session", "s"]);
+        listed.matches(event_type).count()
+    }
+
+    /// It is refused for this reason, which is recorded, and the approval stays unused.
+    fn refused(&self, id: &str, mut redeems: Command, why: &str) {
+        let before = self.count("ERROR_RAISED");
+        let output = redeems.output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+        assert!(output.stdout.is_empty());
+        assert_eq!(self.count("ERROR_RAISED"), before + 1);
+        assert_eq!(self.state(id), "APPROVED");
+    }
+}
+
+fn prints(mut command: Command, text: &str) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&stderr);
+    assert_eq!(String::from_utf8(stdout).unwrap(), text, "{errors}");
+    assert!(status.success(), "{errors}");
+}
+
+fn path_with(folder: &Path) -> String {
+    let path = std::env::var("PATH").unwrap();
+    format!("{}:{path}", folder.to_str().unwrap())
+}
+
+#[test]
+fn what_was_approved_runs_in_the_folder_that_it_was_approved_for() {
+    let scene = Scene::new();
+    scene.program("w/deploy.sh", "approved");
+    scene.program("other/deploy.sh", "another");
+    let id = scene.approved(scene.ask(&["./deploy.sh"]));
+    let mut elsewhere = scene.redeem(&id, &["./deploy.sh"]);
+    elsewhere.current_dir(scene.path("other"));
+    scene.refused(&id, elsewhere, "context_drift");
+    // Also where the words lead to the same program.
+    let id = scene.approved(scene.ask(&["sh", "-c", "pwd"]));
+    let mut elsewhere = scene.redeem(&id, &["sh", "-c", "pwd"]);
+    elsewhere.current_dir(scene.path("other"));
+    scene.refused(&id, elsewhere, "workspace_root");
+    let here = fs::canonicalize(scene.path("w")).unwrap();
+    let here = format!("{}\n", here.display());
+    prints(scene.redeem(&id, &["sh", "-c", "pwd"]), &here);
+}
+
+#[test]
+fn what_was_approved_is_the_program_that_the_words_led_to() {
+    let scene = Scene::new();
+    scene.program("pa/rel", "approved");
+    scene.program("pb/rel", "another");
+    let (pa, pb) = (scene.path("pa"), scene.path("pb"));
+    let mut asks = scene.ask(&["rel"]);
+    asks.env("PATH", path_with(&pa));
+    let id = scene.approved(asks);
+    let redeem = |folder: &Path| {
+        let mut redeems = scene.redeem(&id, &["rel"]);
+        redeems.env("PATH", path_with(folder));
+        redeems
+    };
+    scene.refused(&id, redeem(&pb), "definition_digest");
+    scene.refused(&id, redeem(&scene.path("w")), "definition_digest");
+    prints(redeem(&pa), "approved\n");
+}
+
+#[test]
+fn programs_and_files_that_appear_or_are_exchanged_are_refused() {
+    let scene = Scene::new();
+    // Nobody saw what is there now.
+    let later = scene.approved(scene.ask(&["./later.sh"]));
+    let named = scene.approved(scene.ask(&["sh", "named.sh"]));
+    scene.program("w/later.sh", "unseen");
+    scene.program("w/named.sh", "unseen");
+    let check = |id, command: &[&str]| {
+        scene.refused(id, scene.redeem(id, command), "precondition_failed");
+    };
+    check(&later, &["./later.sh"]);
+    check(&named, &["sh", "named.sh"]);
+    // A link may lead elsewhere tomorrow.
+    scene.program("v1.sh", "one");
+    scene.program("v2.sh", "two");
+    let link = scene.path("w/current.sh");
+    symlink("../v1.sh", &link).unwrap();
+    let id = scene.approved(scene.ask(&["./current.sh"]));
+    fs::remove_file(&link).unwrap();
+    symlink("../v2.sh", &link).unwrap();
+    check(&id, &["./current.sh"]);
+    fs::remove_file(&link).unwrap();
+    symlink("../v1.sh", &link).unwrap();
+    prints(scene.redeem(&id, &["./current.sh"]), "one\n");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_is_called_by_the_name_that_was_given() {
+    let scene = Scene::new();
+    let options = ["--session", "s", "--person", "root", "--tool", "status"];
+    let script = "tr '\\0' ' ' < /proc/$$/cmdline | cut -c 1-5";
+    prints(scene.action(&options, &["sh", "-c", script]), "sh -c\n");
+}
