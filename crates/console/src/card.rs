@@ -199,9 +199,14 @@ fn touches(look: Look<'_>, plan: Look<'_>) -> El {
     });
     let scope = plan.get("plan.scope");
     let guarded = plan.list("plan.preconditions").take(MOST).map(|one| {
-        el("li")
-            .text(&format!("{} must not change: ", one.text("kind")))
-            .with(name(one.text("subject")))
+        match (one.text("kind"), one.text("subject")) {
+            ("resource", "command") => el("li")
+                .text("runs the command ")
+                .with(el("b").class("mono").with(name(one.text("fingerprint")))),
+            (kind, subject) => el("li")
+                .text(&format!("{kind} must not change: "))
+                .with(name(subject)),
+        }
     });
     let session = words::session(look.text("tenant_id"), look.text("session_id"));
     el("section")

@@ -89,7 +89,8 @@ fn pages(text: &str) -> Vec<(&'static str, Html)> {
     let rendering = Rendering::of(&plan.to_sorted_ascii(), Full::Full).unwrap();
     let envelope = filled(
         r#"{"agent_says":"*","lineage":["*","*"],"plan":{"scope":{"workspace_root":"*","trust":"*"},
-            "preconditions":[{"kind":"*","subject":"*"}],
+            "preconditions":[{"kind":"*","subject":"*"},
+                {"kind":"resource","subject":"command","fingerprint":"*"}],
             "tool_calls":[{"tool_name":"*","server":"*","side_effect_class":"*","args":{"a":"*"}}]},
             "quorum":{"deny":"*","roster":["*"]},"supersedes":"*","parent_action_id":"*"}"#,
         text,

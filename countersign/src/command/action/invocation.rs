@@ -10,7 +10,7 @@ use std::process::Command;
 
 use countersign_approval::{Subject, SubjectKind};
 use countersign_canon::{Digest, Json};
-use countersign_engine::Precondition;
+use countersign_engine::{Precondition, Told};
 
 use crate::errors::{Code, Failure};
 
@@ -58,8 +58,9 @@ impl Invocation {
         Digest::of(&definition.to_sorted_ascii())
     }
 
-    /// What must not change: the program, whether it is there or not, and every other plain file among
-    /// the words, each once. Of those, files that are too large to be scripts are left out.
+    /// What people see, and what must not change: the words themselves, the program, whether it is there
+    /// or not, and every other plain file among the words, each once. Of those, files that are too large to
+    /// be scripts are left out.
     pub(super) fn preconditions(&self) -> Vec<Precondition> {
         let mut paths: Vec<String> = self.program.iter().cloned().collect();
         for word in self.words.iter().skip(1) {
@@ -71,7 +72,12 @@ impl Invocation {
                 paths.push(name);
             }
         }
-        paths.into_iter().map(file).collect()
+        let command = Precondition::Told(Told {
+            name: COMMAND.to_owned(),
+            value: quoted(&self.words),
+        });
+        let files = paths.into_iter().map(file);
+        std::iter::once(command).chain(files).collect()
     }
 
     /// The command, ready to be started in the folder that we are in.
@@ -88,6 +94,13 @@ impl Invocation {
         }
         Ok(command)
     }
+}
+
+/// The words as a shell would read them, each in quotes: no two command lines look the same.
+fn quoted(words: &[String]) -> String {
+    let quote = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
+    let words: Vec<String> = words.iter().map(quote).collect();
+    words.join(" ")
 }
 
 /// Where the system would find the program.
@@ -135,6 +148,8 @@ fn is_small_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES)
 }
 
+/// What the command is called among the things that a plan rests on.
+const COMMAND: &str = "command";
 const MAX_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]
@@ -164,6 +179,18 @@ mod tests {
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(names[0].ends_with("/sh"));
         assert_eq!(names[1], text);
+    }
+
+    #[test]
+    fn words_can_be_told_apart() {
+        let check = |words: &[&str], expect| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(quoted(&words), expect);
+        };
+        check(&["sh", "-c", "a | b; c ~"], "'sh' '-c' 'a | b; c ~'");
+        check(&["a", "b"], "'a' 'b'");
+        check(&["a b", ""], "'a b' ''");
+        check(&["a' 'b"], r"'a'\'' '\''b'");
     }
 
     #[test]

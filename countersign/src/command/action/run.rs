@@ -30,8 +30,8 @@ use crate::output::{self, Format, inline};
 #[command(after_help = "\
 The action is recorded and decided first. If it may run, COMMAND gets the arguments that were
 decided on, as canonical JSON on standard input, and how it ended is recorded. COMMAND itself is
-part of what people approve, and so is what stands in its program and in the files that it names:
-if one of them changes, it is refused.
+part of what people see and approve, and so are the folder, the program that COMMAND leads to, and
+what stands in it and in the files that COMMAND names: if one of them changes, it is refused.
 
 A held action waits for a decision as long as --wait says. Without it the command ends with 4 and
 names the approval; --approval ID goes on from there, with the arguments that were stored.
