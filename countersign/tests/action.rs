@@ -6,9 +6,14 @@
 mod replayed;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 const MANIFEST: &str = "\
 schema: countersign/manifest/v1
@@ -242,4 +247,164 @@ fn a_program_is_called_by_the_name_that_was_given() {
     let options = ["--session", "s", "--person", "root", "--tool", "status"];
     let script = "tr '\\0' ' ' < /proc/$$/cmdline | cut -c 1-5";
     prints(scene.action(&options, &["sh", "-c", script]), "sh -c\n");
+}
+
+/// A command that runs, and what it has printed so far.
+struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    /// Its exit code, and what it said last.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+/// Waits until there is no such process.
+fn is_gone(id: &str) -> bool {
+    let id = Pid::from_raw(id.parse().unwrap()).unwrap();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(20) {
+        // Who is dead and was not buried yet is gone too.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
+        if stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z ")) {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+const STATUS: [&str; 6] = ["--session", "s", "--person", "root", "--tool", "status"];
+
+#[test]
+fn a_signal_reaches_the_command_and_its_outcome_the_log() {
+    let scene = Scene::new();
+    // One that tidies up.
+    let script = "trap 'echo tidy; exit 3' TERM; echo up; while :; do sleep 0.1; done";
+    let mut running = Running::start(scene.action(&STATUS, &["sh", "-c", script]));
+    assert_eq!(running.line(), "up");
+    running.signal(Signal::TERM);
+    assert_eq!(running.end(), (Some(143), "tidy\n".to_owned()));
+    assert_eq!(scene.count("TOOL_RESULT"), 1);
+    // One that does not, and all that it has started.
+    for (number, signal) in [(1, Signal::HUP), (2, Signal::INT)] {
+        let script = "sh -c 'echo $$; exec sleep 600'; echo $$";
+        let args = format!(r#"{{"n":{number}}}"#);
+        let options = [STATUS.as_slice(), &["--args", &args]].concat();
+        let mut running = Running::start(scene.action(&options, &["sh", "-c", script]));
+        let sleeper = running.line();
+        running.signal(signal);
+        assert_eq!(running.end().0, Some(128 + number));
+        assert!(is_gone(&sleeper));
+        assert_eq!(
+            scene.count("ERROR_RAISED") + scene.count("TOOL_RESULT"),
+            1 + usize::try_from(number).unwrap()
+        );
+    }
+}
+
+#[test]
+fn limits_end_all_that_a_command_has_started() {
+    let scene = Scene::new();
+    let limits = "  budgets: {timeout_ms: 1000, max_output_bytes: 100}\n";
+    fs::write(scene.path("m.yaml"), format!("{MANIFEST}{limits}")).unwrap();
+    for (number, more) in [(1, "wait"), (2, "seq 1 1000; wait")] {
+        // What does not listen is ended all the same.
+        let script = format!("(trap '' TERM; sleep 600; sleep 600) & echo $!; {more}");
+        let args = format!(r#"{{"n":{number}}}"#);
+        let options = [STATUS.as_slice(), &["--args", &args]].concat();
+        let mut running = Running::start(scene.action(&options, &["sh", "-c", &script]));
+        let grandchild = running.line();
+        assert_eq!(running.end().0, Some(1));
+        assert!(is_gone(&grandchild), "{script}");
+    }
+}
+
+#[test]
+fn who_is_killed_takes_the_command_along_and_the_outcome_is_unknown() {
+    let scene = Scene::new();
+    let command = ["sh", "-c", "sleep 600 & echo $!; wait"];
+    let id = scene.approved(scene.ask(&command));
+    let mut running = Running::start(scene.redeem(&id, &command));
+    let grandchild = running.line();
+    running.signal(Signal::KILL);
+    running.child.wait().unwrap();
+    assert!(is_gone(&grandchild));
+    scene.told(&["approval", "list"]);
+    assert_eq!(scene.state(&id), "UNKNOWN");
+}
+
+/// Types Ctrl-C in a terminal of its own once the command says that it is up.
+const TERMINAL: &str = r#"
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b""
+while True:
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not part:
+        break
+    if b"up" not in seen and b"up" in seen + part:
+        os.write(terminal, b"\x03")
+    seen += part
+sys.stdout.write(seen.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
+fn in_terminal(command: &Command) -> Output {
+    let mut python = Command::new("python3");
+    python.args(["-c", TERMINAL]).arg(command.get_program());
+    python.args(command.get_args());
+    python.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        python.env(name, value.unwrap());
+    }
+    python.output().unwrap()
+}
+
+#[test]
+fn in_a_terminal_keys_interrupt_the_command_and_it_cannot_ask_there() {
+    let scene = Scene::new();
+    let script = "trap 'echo tidy; exit 3' INT; echo up; while :; do sleep 0.1; done";
+    let output = in_terminal(&scene.action(&STATUS, &["sh", "-c", script]));
+    let seen = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(seen.contains("tidy"), "{seen}");
+    assert_eq!(scene.count("TOOL_RESULT"), 1);
+    let options = [STATUS.as_slice(), &["--args", r#"{"n":1}"#]].concat();
+    let output = in_terminal(&scene.action(&options, &["sh", "-c", "read x < /dev/tty"]));
+    let seen = String::from_utf8_lossy(&output.stdout);
+    assert!(seen.contains("it asks in the terminal"), "{seen}");
+    assert_eq!(output.status.code(), Some(1));
 }

@@ -6,6 +6,7 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::Format;
 
+mod group;
 mod invocation;
 mod run;
 mod supervise;

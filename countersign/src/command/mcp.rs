@@ -16,7 +16,7 @@ mod rules;
 mod serve;
 mod wrap;
 
-pub(crate) use guard::McpGuard;
+pub(crate) use guard::{McpGuard, command as guard_command};
 
 #[derive(Args)]
 #[command(

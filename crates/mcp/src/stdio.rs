@@ -14,10 +14,9 @@ mod source;
 mod writer;
 
 pub use child::Ending;
-pub use guard::guard;
+pub use guard::{Guard, guard};
 pub use run::{Door, Host};
 
 pub(crate) use child::{Pipes, Server, wait_for_end};
 pub(crate) use gauge::Gauge;
-pub(crate) use guard::Guard;
 pub(crate) use writer::Writer;

@@ -14,8 +14,9 @@ use countersign_engine::{
 };
 use countersign_policy::Point;
 
+use super::group::Heard;
 use super::invocation::Invocation;
-use super::supervise::{Ended, Kept, supervise};
+use super::supervise::{Ended, Kept, Over, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::approver::user;
@@ -39,8 +40,12 @@ names the approval; --approval ID goes on from there, with the arguments that we
 With --state the digest of a state is taken right before COMMAND starts and right after it ends,
 over one coverage; records of the session then tell what changed (`countersign evidence aep`).
 
+COMMAND runs in a process group of its own: SIGTERM, SIGINT, SIGHUP and SIGQUIT are passed on to all
+of it, and all of it is ended when its time is over or it prints too much. It has no terminal to
+ask in. If countersign itself is killed, it is ended too, and its outcome counts as unknown.
+
 Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
-time.
+time; 128 and its number after a signal that was passed on.
 
 Where a policy looks at results (`post_tool_call`), what COMMAND prints is part of the result, and is
 printed when it may be.
@@ -247,17 +252,22 @@ impl Run {
         }
         // FAIL-CLOSED: what cannot be observed before does not run.
         let before = self.state.as_deref().map(Observed::before).transpose()?;
+        // Whoever wants us to end hears of the outcome first.
+        let mut heard = Heard::listen()?;
         let mut running = engine.begin(permit, &bytes)?;
         // What somebody looks at before the agent does is not printed before.
         let reviewed = engine.policies().attends(Point::PostToolCall);
         let kept = reviewed.then(Kept::default);
         // SECURITY: files may have changed since the use was taken, which waits for the disk.
         let changed = approved.and_then(|standing| standing.look_again().err());
-        let ended = match changed {
-            None => supervise(invocation, &bytes, constraints, kept.as_ref()),
-            Some(changed) => Ended::Broken {
-                code: "changed",
-                message: format!("the command was not started: {changed}"),
+        let Over { ended, signal } = match changed {
+            None => supervise(invocation, &bytes, constraints, kept.as_ref(), &mut heard),
+            Some(changed) => Over {
+                ended: Ended::Broken {
+                    code: "changed",
+                    message: format!("the command was not started: {changed}"),
+                },
+                signal: None,
             },
         };
         // Nobody looks at what a command has printed that did not end by itself.
@@ -302,13 +312,22 @@ impl Run {
             output::stderr(&inline(&format!("DENY ✗  {text}")));
             return Ok(Exit::Denied);
         }
-        match ended {
-            Ended::Exit(0) => Ok(Exit::Done),
-            Ended::Exit(code) => Err(Failure::new(
-                Code::Command,
-                format!("the command ended with exit code {code}"),
-            )),
-            Ended::Broken { message, .. } => Err(Failure::new(Code::Command, message)),
+        let failed = match ended {
+            Ended::Exit(0) => None,
+            Ended::Exit(code) => Some(format!("the command ended with exit code {code}")),
+            Ended::Broken { message, .. } => Some(message),
+        };
+        let failure = failed.map(|message| Failure::new(Code::Command, message));
+        match (signal, failure) {
+            (None, None) => Ok(Exit::Done),
+            (None, Some(failure)) => Err(failure),
+            // As a shell tells of it.
+            (Some(signal), failure) => {
+                if let Some(failure) = failure {
+                    failure.report();
+                }
+                Ok(Exit::Passed(u8::try_from(128 + signal).unwrap_or(u8::MAX)))
+            }
         }
     }
 

@@ -8,7 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use countersign_policy::capability::Constraints;
+use signal_hook::consts::SIGTERM;
 
+use super::group::{Doing, Group, Heard, POLL};
 use super::invocation::Invocation;
 
 /// How a command ended.
@@ -39,83 +41,118 @@ impl Kept {
     }
 }
 
+/// How a command ended, and whether somebody wanted it to.
+pub(super) struct Over {
+    /// How it ended.
+    pub(super) ended: Ended,
+    /// The signal that came for it last, and was passed on.
+    pub(super) signal: Option<i32>,
+}
+
 /// Runs the command with these bytes on its standard input. It has so much time, and may print so much:
-/// through us, or to be kept.
+/// through us, or to be kept. What we hear meanwhile is passed on.
 pub(super) fn supervise(
     invocation: &Invocation,
     bytes: &[u8],
     constraints: Constraints,
     kept: Option<&Kept>,
-) -> Ended {
+    heard: &mut Heard,
+) -> Over {
     match start(invocation, kept.is_some()) {
-        Ok(child) => watch(child, bytes, constraints, kept),
-        Err(error) => Ended::Broken {
-            code: "not_started",
-            message: format!("cannot start the command: {error}"),
+        Ok(group) => watch(group, bytes, constraints, kept, heard),
+        Err(error) => Over {
+            ended: Ended::Broken {
+                code: "not_started",
+                message: format!("cannot start the command: {error}"),
+            },
+            signal: None,
         },
     }
 }
 
-fn start(invocation: &Invocation, is_kept: bool) -> io::Result<Child> {
-    invocation
-        .command()?
+fn start(invocation: &Invocation, is_kept: bool) -> io::Result<Group> {
+    let mut command = invocation.command()?;
+    command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(match is_kept {
             true => Stdio::piped(),
             false => Stdio::inherit(),
-        })
-        .spawn()
+        });
+    Group::start(&mut command)
 }
 
-fn watch(mut child: Child, bytes: &[u8], constraints: Constraints, kept: Option<&Kept>) -> Ended {
+fn watch(
+    mut group: Group,
+    bytes: &[u8],
+    constraints: Constraints,
+    kept: Option<&Kept>,
+    heard: &mut Heard,
+) -> Over {
     let started = Instant::now();
     let too_much = Arc::new(AtomicBool::new(false));
-    let input = child.stdin.take();
+    let input = group.child().stdin.take();
     let bytes = bytes.to_vec();
     let feeder = thread::spawn(move || {
         // A command that does not read its input closes it.
         let _ = input.map(|mut input| input.write_all(&bytes));
     });
-    let copiers = copiers(&mut child, constraints.max_output_bytes, &too_much, kept);
+    let copiers = copiers(group.child(), constraints.max_output_bytes, &too_much, kept);
+    let is_quiet = || copiers.iter().all(JoinHandle::is_finished);
     let limit = Duration::from_millis(constraints.timeout_ms);
-    let ended = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Ok(status),
-            Ok(None) if too_much.load(Ordering::SeqCst) => break Err(Stopped::TooMuch),
-            Ok(None) if started.elapsed() >= limit => break Err(Stopped::TooLong),
-            Ok(None) => thread::sleep(POLL),
-            Err(error) => break Err(Stopped::Lost(error)),
+    let mut signal = None;
+    let mut told_at = None;
+    let stopped = loop {
+        if let Some(number) = heard.pass_on(&group) {
+            signal = Some(number);
+            // What it does about the others is its own.
+            if number == SIGTERM {
+                told_at.get_or_insert_with(Instant::now);
+            }
+        }
+        let is_late = told_at.is_some_and(|at: Instant| at.elapsed() >= AFTER_TERM);
+        match group.look() {
+            Ok(Doing::Ended) => break None,
+            Ok(Doing::WantsTerminal) => break Some(Stopped::NoTerminal),
+            Ok(Doing::Runs) if too_much.load(Ordering::SeqCst) => break Some(Stopped::TooMuch),
+            Ok(Doing::Runs) if started.elapsed() >= limit => break Some(Stopped::TooLong),
+            Ok(Doing::Runs) if is_late => break Some(Stopped::Told),
+            Ok(Doing::Runs) => thread::sleep(POLL),
+            Err(error) => break Some(Stopped::Lost(error)),
         }
     };
-    if ended.is_err() {
-        // It may have ended meanwhile, which is as good.
-        let _ = child.kill();
-        let _ = child.wait();
+    if stopped.is_some() {
+        group.end(is_quiet);
     } else {
         // The rest of what it printed; a grandchild that keeps the pipe open is not waited for.
         let patience = Instant::now();
-        let is_done = || feeder.is_finished() && copiers.iter().all(JoinHandle::is_finished);
-        while !is_done() && patience.elapsed() < REST {
+        while !(feeder.is_finished() && is_quiet()) && patience.elapsed() < REST {
             thread::sleep(POLL);
         }
     }
-    match ended {
-        Ok(_) if too_much.load(Ordering::SeqCst) => Stopped::TooMuch.ended(constraints),
-        Ok(status) => match status.code() {
+    let status = group.reap();
+    let is_too_much = too_much.load(Ordering::SeqCst);
+    let stopped = stopped.or_else(|| is_too_much.then_some(Stopped::TooMuch));
+    let ended = match (stopped, status) {
+        (Some(stopped), _) => stopped.ended(constraints),
+        (None, Err(error)) => Stopped::Lost(error).ended(constraints),
+        (None, Ok(status)) => match status.code() {
             Some(code) => Ended::Exit(code),
             None => Ended::Broken {
                 code: "killed",
                 message: format!("the command was killed: {status}"),
             },
         },
-        Err(stopped) => stopped.ended(constraints),
-    }
+    };
+    Over { ended, signal }
 }
 
 enum Stopped {
     TooLong,
     TooMuch,
+    /// It did not end when it was told to.
+    Told,
+    NoTerminal,
     Lost(io::Error),
 }
 
@@ -134,6 +171,15 @@ impl Stopped {
             Self::TooMuch => (
                 "output_too_large",
                 format!("the command was stopped: it printed more than {max_output_bytes} bytes"),
+            ),
+            Self::Told => (
+                "interrupted",
+                "the command was stopped: it did not end when it was told to".to_owned(),
+            ),
+            Self::NoTerminal => (
+                "no_terminal",
+                "the command was stopped: it asks in the terminal, which it does not have"
+                    .to_owned(),
             ),
             Self::Lost(error) => ("lost", format!("the command was lost: {error}")),
         };
@@ -195,7 +241,8 @@ fn copy(from: Option<impl io::Read>, limit: u64, too_much: &AtomicBool, to: &mut
     }
 }
 
-const POLL: Duration = Duration::from_millis(5);
+/// How long a command may take to end that somebody else tells to.
+const AFTER_TERM: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -209,7 +256,17 @@ mod tests {
             timeout_ms,
             max_output_bytes,
         };
-        supervise(&command, b"{}", constraints, None)
+        over(&command, b"{}", constraints, None)
+    }
+
+    fn over(
+        invocation: &Invocation,
+        bytes: &[u8],
+        constraints: Constraints,
+        kept: Option<&Kept>,
+    ) -> Ended {
+        let mut heard = Heard::listen().unwrap();
+        supervise(invocation, bytes, constraints, kept, &mut heard).ended
     }
 
     fn code(ended: &Ended) -> &'static str {
@@ -235,7 +292,7 @@ mod tests {
             timeout_ms: 1,
             max_output_bytes: 1,
         };
-        let ended = supervise(&nothing, b"", constraints, None);
+        let ended = over(&nothing, b"", constraints, None);
         assert_eq!(code(&ended), "not_started");
     }
 
@@ -248,7 +305,7 @@ mod tests {
             timeout_ms: 20_000,
             max_output_bytes: 10,
         };
-        let ended = supervise(&command, b"{}", constraints, Some(&kept));
+        let ended = over(&command, b"{}", constraints, Some(&kept));
         assert_eq!(code(&ended), "done");
         assert_eq!(kept.take(), [b"seen".to_vec(), b"wrong".to_vec()]);
     }

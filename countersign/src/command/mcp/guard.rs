@@ -21,7 +21,7 @@ impl McpGuard {
 }
 
 /// This program, as a guard.
-pub(super) fn command() -> Result<Command, Failure> {
+pub(crate) fn command() -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Code::Server,

@@ -13,11 +13,11 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use super::child::pid;
 
 /// A running guard.
-pub(crate) struct Guard(Child);
+pub struct Guard(Child);
 
 impl Guard {
     /// Starts a guard over a process group. `command` must end in [`guard`].
-    pub(crate) fn start(mut command: Command, group: Pid) -> io::Result<Self> {
+    pub fn start(mut command: Command, group: Pid) -> io::Result<Self> {
         let child = command
             .arg(group.as_raw_nonzero().to_string())
             .stdin(Stdio::piped())
@@ -29,7 +29,7 @@ impl Guard {
     }
 
     /// Says that nothing is left to guard.
-    pub(crate) fn dismiss(mut self) {
+    pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.0.stdin.take() {
             // A guard that is gone needs no word.
             let _ = pipe.write_all(b".");
