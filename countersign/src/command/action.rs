@@ -8,6 +8,7 @@ use crate::output::Format;
 
 mod group;
 mod invocation;
+mod person;
 mod run;
 mod supervise;
 

@@ -28,7 +28,7 @@ pub fn inbox(frame: &Frame<'_>, inbox: &Inbox<'_>) -> Html {
         true => empty(
             "Nothing waits for a decision.",
             "An action that a policy holds appears here at once. To see one without an agent:",
-            "countersign action run --session s1 --tool deploy --args '{\"to\":\"prod\"}' -- cat",
+            "countersign action run --manifest m.yaml --session s1 --tool deploy --args '{\"to\":\"prod\"}' -- cat",
         ),
         false => el("ol").class("rows").each(rows),
     };

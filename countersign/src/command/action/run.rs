@@ -16,10 +16,10 @@ use countersign_policy::Point;
 
 use super::group::Heard;
 use super::invocation::Invocation;
+use super::person::person;
 use super::supervise::{Ended, Kept, Over, supervise};
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
-use crate::command::approver::user;
 use crate::command::evidence::{Observed, States};
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
@@ -337,9 +337,7 @@ impl Run {
     }
 
     fn origin(&self, invocation: &Invocation) -> Result<Origin, Failure> {
-        let person = self.person.clone().or_else(user);
-        let person = person
-            .ok_or_else(|| Failure::new(Code::Id, "say who started the agent with --person"))?;
+        let person = self.person.clone().unwrap_or_else(person);
         let origin = Origin::new(&person, &self.agent, invocation.folder())
             .map_err(|error| Failure::new(Code::Id, error.to_string()))?;
         Ok(Origin {
