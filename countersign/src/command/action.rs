@@ -11,6 +11,7 @@ mod invocation;
 mod person;
 mod run;
 mod supervise;
+mod told;
 
 #[derive(Subcommand)]
 pub(crate) enum Action {

@@ -18,6 +18,7 @@ use super::group::Heard;
 use super::invocation::Invocation;
 use super::person::person;
 use super::supervise::{Ended, Kept, Over, supervise};
+use super::told::NotRun;
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::command::evidence::{Observed, States};
@@ -43,6 +44,10 @@ over one coverage; records of the session then tell what changed (`countersign e
 COMMAND runs in a process group of its own: SIGTERM, SIGINT, SIGHUP and SIGQUIT are passed on to all
 of it, and all of it is ended when its time is over or it prints too much. It has no terminal to
 ask in. If countersign itself is killed, it is ended too, and its outcome counts as unknown.
+
+With --format json, what does not run is told as one object on standard output: `state` (held,
+denied or expired), `approval_id`, `short_code`, `reason` and `message`, each of which may be null.
+What runs prints what it prints.
 
 Exit code: 0 it ran and succeeded, 1 it ran and failed, 2 denied, 4 held, or not answered in
 time; 128 and its number after a signal that was passed on.
@@ -142,11 +147,11 @@ impl Run {
             Some(_) => engine,
         };
         let permit = match self.approval {
-            Some(id) => redeem(id, patience, &invocation, &engine)?,
+            Some(id) => redeem(id, patience, &invocation, &engine, format)?,
             None => self.admit(&invocation, patience, &engine, format)?,
         };
         match permit {
-            Allowed::Runs(permit) => self.execute(permit, &invocation, &engine),
+            Allowed::Runs(permit) => self.execute(permit, &invocation, &engine, format),
             Allowed::Not(exit) => Ok(exit),
         }
     }
@@ -193,6 +198,13 @@ impl Run {
                 };
                 let line = format!("DENY ✗  {tool_name}: {}{message}", refusal.reason());
                 output::stderr(&inline(&line));
+                NotRun {
+                    state: "denied",
+                    reason: Some(refusal.reason()),
+                    message: Some(refusal.message().to_owned()).filter(|it| !it.is_empty()),
+                    ..NotRun::default()
+                }
+                .tell(format)?;
                 Ok(Allowed::Not(Exit::Denied))
             }
             Admission::Hold(hold) => self.held(hold, invocation, patience, engine, format),
@@ -213,6 +225,13 @@ impl Run {
             Ok(envelope) => envelope,
             Err(unaskable) => {
                 output::stderr(&inline(&format!("HOLD ⏸  {tool}: {reason}; {unaskable}")));
+                NotRun {
+                    state: "held",
+                    reason: Some(&reason),
+                    message: Some(unaskable.to_string()),
+                    ..NotRun::default()
+                }
+                .tell(format)?;
                 return Ok(Allowed::Not(Exit::Held));
             }
         };
@@ -221,17 +240,20 @@ impl Run {
             "HOLD ⏸  {tool}: {reason}; {id}, code {code}"
         )));
         if patience.is_none() {
-            match format {
-                Format::Text => output::text(&id.to_string())?,
-                Format::Json => output::json(&Json::object([
-                    ("approval_id", Json::from(id.to_string())),
-                    ("short_code", Json::from(code)),
-                    ("reason", Json::from(reason)),
-                ]))?,
+            if format == Format::Text {
+                output::text(&id.to_string())?;
             }
+            NotRun {
+                state: "held",
+                approval: Some(id),
+                short_code: Some(code),
+                reason: Some(&reason),
+                message: None,
+            }
+            .tell(format)?;
             return Ok(Allowed::Not(Exit::Held));
         }
-        redeem(id, patience, invocation, engine)
+        redeem(id, patience, invocation, engine, format)
     }
 
     /// INVARIANT: what runs are the bytes of the permit, and the log has the start before they run.
@@ -240,6 +262,7 @@ impl Run {
         ready: Ready,
         invocation: &Invocation,
         engine: &Engine,
+        format: Format,
     ) -> Result<Exit, Failure> {
         let Ready {
             permit,
@@ -310,6 +333,13 @@ impl Run {
         if let Some(reason) = withheld {
             let text = Delivery::text_for_model(reason);
             output::stderr(&inline(&format!("DENY ✗  {text}")));
+            NotRun {
+                state: "denied",
+                reason: Some(reason),
+                message: Some("the command has run, and its result is withheld".to_owned()),
+                ..NotRun::default()
+            }
+            .tell(format)?;
             return Ok(Exit::Denied);
         }
         let failed = match ended {
@@ -353,6 +383,7 @@ fn redeem(
     patience: Option<Duration>,
     invocation: &Invocation,
     engine: &Engine,
+    format: Format,
 ) -> Result<Allowed, Failure> {
     let waits = Instant::now();
     loop {
@@ -372,18 +403,39 @@ fn redeem(
                     continue;
                 }
                 output::stderr(&format!("HOLD ⏸  {id}: not answered yet"));
+                NotRun {
+                    state: "held",
+                    approval: Some(id),
+                    short_code: Some(standing.envelope.plan().hash().short()),
+                    ..NotRun::default()
+                }
+                .tell(format)?;
                 Exit::Held
             }
             State::Expired => {
                 output::stderr(&format!("EXPIRED ⌛  {id}: not answered in time"));
+                NotRun {
+                    state: "expired",
+                    approval: Some(id),
+                    ..NotRun::default()
+                }
+                .tell(format)?;
                 Exit::Held
             }
             State::Denied => {
                 let tally = engine.tally(&standing)?;
                 let mut decisions = tally.votes.iter().flat_map(|vote| &vote.decisions);
                 let reason = decisions.find_map(|it| it.reason());
-                let reason = reason.map_or("no reason given", |reason| reason.as_str());
-                output::stderr(&format!("DENY ✗  {id}: {}", inline(reason)));
+                let reason = reason.map(|reason| reason.as_str());
+                let why = reason.unwrap_or("no reason given");
+                output::stderr(&format!("DENY ✗  {id}: {}", inline(why)));
+                NotRun {
+                    state: "denied",
+                    approval: Some(id),
+                    reason,
+                    ..NotRun::default()
+                }
+                .tell(format)?;
                 Exit::Denied
             }
             _ => {
