@@ -285,7 +285,11 @@ fn a06_a_file_that_changed_since_it_was_shown_stops_the_action() {
     std::fs::write(&file, "after").unwrap();
     assert_eq!(refusal(scene.redeem(envelope.id())), "precondition_failed");
     assert_eq!(scene.state(envelope.id()), State::Approved);
+    // A door that starts something looks once more itself.
+    let standing = scene.engine.approval(envelope.id()).unwrap().unwrap();
+    assert!(standing.look_again().is_err());
     std::fs::write(&file, "before").unwrap();
+    assert!(standing.look_again().is_ok());
     scene.run(permit(scene.redeem(envelope.id())));
     scene.verify();
 }
