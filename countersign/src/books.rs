@@ -15,6 +15,13 @@ pub(crate) struct Books {
     folder: PathBuf,
 }
 
+/// The folder while nobody else may write there. Whoever looks at a book and writes it then holds one from
+/// before it looks: otherwise what others have written meanwhile would be lost.
+pub(crate) struct Turn<'a> {
+    books: &'a Books,
+    _lock: File,
+}
+
 /// Whether a book is that of the program which is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -80,30 +87,17 @@ impl Books {
         Ok((book.unwrap_or_else(|| Book::new(server)), others))
     }
 
-    /// The book of a server that this command starts, and those of all others. A book that knows no
-    /// command takes this one; one that knows others is given without what was said about their
-    /// tools only reading, and with the word that it fits not.
-    pub(crate) fn claim(
-        &self,
-        server: &str,
-        command: CommandId,
-    ) -> Result<(Book, Vec<Book>, Fit), Failure> {
-        let _turn = self.turn()?;
-        let (mut book, others) = self.of(server)?;
-        let fit = match command.starts(&book) || book.commands().is_empty() {
-            true => {
-                if command.note(&mut book) {
-                    self.write(&book)?;
-                }
-                Fit::Same
-            }
-            // SECURITY: what was accepted is about another program.
-            false => {
-                book.forget_reads();
-                Fit::Other
-            }
-        };
-        Ok((book, others, fit))
+    /// Whether the book of a server is that of this command. A book that knows no command takes this one.
+    pub(crate) fn claim(&self, server: &str, command: CommandId) -> Result<Fit, Failure> {
+        let turn = self.turn()?;
+        let (mut book, _) = self.of(server)?;
+        if !command.starts(&book) && !book.commands().is_empty() {
+            return Ok(Fit::Other);
+        }
+        if command.note(&mut book) {
+            turn.write(&book)?;
+        }
+        Ok(Fit::Same)
     }
 
     /// Whether a server of this name is started by this command, as far as anybody has noted.
@@ -112,15 +106,18 @@ impl Books {
         Ok(book.commands().is_empty() || command.starts(&book))
     }
 
-    /// Held while somebody looks at a book and writes it.
-    fn turn(&self) -> Result<File, Failure> {
+    /// Waits until nobody else writes here.
+    pub(crate) fn turn(&self) -> Result<Turn<'_>, Failure> {
         let open = || {
             fs::create_dir_all(&self.folder)?;
             let mut options = File::options();
             options.write(true).create(true).truncate(false);
             let file = options.open(self.folder.join("lock"))?;
             file.lock()?;
-            Ok(file)
+            Ok(Turn {
+                books: self,
+                _lock: file,
+            })
         };
         open().map_err(|error| self.failed(&error))
     }
@@ -145,25 +142,6 @@ impl Books {
         Ok(books)
     }
 
-    /// Writes a book as it is.
-    pub(crate) fn write(&self, book: &Book) -> Result<(), Failure> {
-        let mut text = book.to_json().to_sorted_ascii();
-        text.push(b'\n');
-        fs::create_dir_all(&self.folder)
-            .and_then(|()| folder::replace(&self.file(book.server()), &text))
-            .map_err(|error| self.failed(&error))
-    }
-
-    /// Writes what a session has learnt. What a person has accepted meanwhile stays accepted.
-    pub(crate) fn keep(&self, book: &Book) -> Result<(), Failure> {
-        let file = self.file(book.server());
-        let mut book = book.clone();
-        if file.exists() {
-            book.adopt(&read(&file)?);
-        }
-        self.write(&book)
-    }
-
     /// A server's name where it is a plain one, its digest otherwise.
     fn file(&self, server: &str) -> PathBuf {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -177,6 +155,21 @@ impl Books {
 
     fn failed(&self, error: &std::io::Error) -> Failure {
         Failure::new(Code::Folder, format!("{}: {error}", self.folder.display()))
+    }
+}
+
+impl Turn<'_> {
+    /// The book of a server, and those of all others.
+    pub(crate) fn of(&self, server: &str) -> Result<(Book, Vec<Book>), Failure> {
+        self.books.of(server)
+    }
+
+    /// Writes a book as it is.
+    pub(crate) fn write(&self, book: &Book) -> Result<(), Failure> {
+        let mut text = book.to_json().to_sorted_ascii();
+        text.push(b'\n');
+        folder::replace(&self.books.file(book.server()), &text)
+            .map_err(|error| self.books.failed(&error))
     }
 }
 

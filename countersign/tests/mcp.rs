@@ -106,6 +106,37 @@ fn a_tool_that_changed_since_the_last_time_is_refused() {
 }
 
 #[test]
+fn a_session_from_before_a_tool_was_pinned_goes_by_what_was_pinned() {
+    let place = Place::new();
+    let manifest = place.path("manifest.json").to_str().unwrap().to_owned();
+    let options = ["--manifest", &manifest, "--server", "toy"];
+    let mut early = place.wrapped(&options, &["--changed"]);
+    let another = ["--manifest", &manifest, "--server", "another"];
+    let mut another = place.wrapped(&another, &[]);
+    for client in [&mut early, &mut another] {
+        client.ask(INITIALIZE);
+    }
+    let mut other = place.wrapped(&options, &[]);
+    assert!(other.call(1, "echo").contains("done"));
+    other.end();
+    let refused = early.call(1, "echo");
+    assert!(refused.contains("TOOL_CHANGED"), "{refused}");
+    assert!(early.call(2, "write").contains("done"));
+    early.end();
+    let tools = place.run(&["tools", "list"]);
+    assert_eq!(tools.matches("waiting").count(), 1, "{tools}");
+    let mut other = place.wrapped(&options, &[]);
+    assert!(other.call(1, "echo").contains("done"));
+    other.end();
+    // Another server, which was there before, does not get the name either.
+    let refused = another.call(1, "echo");
+    assert!(refused.contains("TOOL_SHADOWED"), "{refused}");
+    another.end();
+    assert_eq!(place.lines("effects").len(), 3);
+    place.verify();
+}
+
+#[test]
 fn what_one_program_was_allowed_is_not_allowed_to_another_of_its_name() {
     let place = Place::new();
     place.wrapped(&[], &[]).call(1, "echo");

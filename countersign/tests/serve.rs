@@ -260,9 +260,11 @@ fn servers_of_a_file_have_paths_rules_and_secrets_of_their_own() {
     strict.initialize();
     open.initialize();
     assert_eq!(std::fs::read_to_string(&env).unwrap(), "debug\nhunter2\n");
+    assert!(open.call(1, "echo").contains("result"));
     let refused = strict.call(1, "undeclared");
     assert!(refused.contains("\"isError\":true"), "{refused}");
-    assert!(open.call(1, "echo").contains("result"));
+    // The tools of the other server were there first, also for a session that was open before.
+    assert!(strict.call(2, "echo").contains("TOOL_SHADOWED"));
     assert_eq!(client("nobody").post("{}").0, 404);
     drop((strict, open));
     door.close();

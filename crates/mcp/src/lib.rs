@@ -37,4 +37,4 @@ pub use outbound::{Begun, Outbound};
 pub use record::Entry;
 pub use reply::{DENIED, HELD, RefusalForm, Refused};
 pub use seal::Seal;
-pub use session::{Effect, Session, Settings, ToolNames, Unknown};
+pub use session::{Effect, List, Session, Settings, ToolNames, Unknown};

@@ -29,8 +29,9 @@ use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{self, RefusalForm, Refused};
 use crate::seal::Seal;
-use crate::tools::{Book, Shelf};
+use crate::tools::Shelf;
 pub(crate) use calls::APPROVAL;
+pub use list::List;
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
 
@@ -127,10 +128,9 @@ pub enum Effect {
     ToServer(Outbound),
     /// Run this at the gate and tell the session what came of it.
     Job(Box<Job>),
-    /// Keep the book: a tool was accepted.
-    Keep(Book),
-    /// The server has listed all its tools.
-    Listed,
+    /// The server has listed all its tools: hold them against the books as they are now, keep what is
+    /// new, and [tell the session](Session::judged) how they stand. Calls wait for it.
+    Judge(Box<List>),
     /// Find this session again for whoever brings this, also on another connection.
     Remember(String),
 }

@@ -11,6 +11,7 @@ mod scene;
 use std::time::Duration;
 
 use countersign_event::EventType;
+use countersign_mcp::tools::Definition;
 use countersign_mcp::{RefusalForm, ToolNames};
 use countersign_policy::rego::Source;
 use countersign_policy::{Mode, UserPolicy};
@@ -151,10 +152,61 @@ fn a_server_that_does_not_list_its_tools_gets_no_calls() {
 }
 
 #[test]
+fn a_tool_that_others_have_pinned_meanwhile_does_not_run_as_it_was_seen() {
+    let mut scene = Scene::new();
+    scene.hold_lists = true;
+    assert!(scene.call("1", "write", r#"{"n":1}"#).is_empty());
+    assert!(scene.call("2", "read", r#"{"n":2}"#).is_empty());
+    assert_eq!(scene.effects, 0, "nobody has kept it yet");
+    let other = Definition::read(br#"{"name":"write","description":"else"}"#).unwrap();
+    scene.book.accept(&other);
+    let list = scene.lists.pop_front().unwrap();
+    scene.judge(&list);
+    assert_eq!(error(&scene.client[0]), (-32000, "TOOL_CHANGED".to_owned()));
+    assert!(scene.client[1].contains("done"));
+    // A list that was overtaken counts no more.
+    scene.list();
+    scene.list_as("again");
+    let (first, second) = (scene.lists.pop_front(), scene.lists.pop_front());
+    assert!(scene.call("3", "read", r#"{"n":3}"#).is_empty());
+    scene.judge(&first.unwrap());
+    assert_eq!(scene.effects, 1);
+    scene.judge(&second.unwrap());
+    assert_eq!(scene.effects, 2);
+    scene.verify();
+}
+
+#[test]
+fn tools_that_could_not_be_kept_are_not_known() {
+    let mut scene = Scene::new();
+    scene.hold_lists = true;
+    assert!(scene.call("1", "read", r#"{"n":1}"#).is_empty());
+    let list = scene.lists.pop_front().unwrap();
+    let effects = scene.session.judged(list.number(), None);
+    scene.apply(effects);
+    assert_eq!(
+        error(&scene.client[0]),
+        (-32000, "TOOL_UNLISTED".to_owned())
+    );
+    assert_eq!(scene.faults(), ["tools_not_kept"]);
+    // The next call asks again.
+    scene.hold_lists = false;
+    let got = scene.call("2", "read", r#"{"n":2}"#);
+    assert!(got[0].contains("done"), "{got:?}");
+    // So it is where nobody says in time how they stand.
+    scene.hold_lists = true;
+    scene.list();
+    assert!(scene.call("3", "read", r#"{"n":3}"#).is_empty());
+    let got = scene.pass(Duration::from_secs(11));
+    assert_eq!(error(&got[0]), (-32000, "TOOL_UNLISTED".to_owned()));
+    scene.verify();
+}
+
+#[test]
 fn a_tool_that_changed_is_refused_until_somebody_looks_at_it() {
     let mut scene = Scene::new();
     scene.list();
-    assert_eq!(scene.kept.len(), 1);
+    assert_eq!(scene.times_kept, 1);
     assert!(scene.call("1", "read", "{}")[0].contains("done"));
     scene.tools = r#"{"name":"read","description":"now sends mail"},{"name":"write"}"#.to_owned();
     // The server says so, and nobody lists again: the next call finds out.

@@ -4,37 +4,60 @@ use std::sync::Arc;
 
 use countersign_engine::Engine;
 use countersign_mcp::stdio::Host;
-use countersign_mcp::tools::{Book, Shelf};
+use countersign_mcp::tools::{Definition, Shelf};
 
-use super::observed;
-use crate::books::Books;
+use super::identity::{Identity, Known};
+use super::{observed, rules};
+use crate::books::{Books, Turn};
 use crate::errors::{Code, Failure};
 
-/// Keeps the books, and the policies that follow from them.
+/// Keeps the book of a server, and the policies that follow from it.
 pub(super) struct Wrapper {
     books: Books,
-    /// Without a manifest, what people have accepted decides which tools are held.
-    observed: Option<Arc<Engine>>,
+    identity: Identity,
+    engine: Arc<Engine>,
+    /// Without one, what people have accepted decides which tools are held.
+    has_manifest: bool,
 }
 
 impl Wrapper {
-    pub(super) fn new(books: Books, observed: Option<Arc<Engine>>) -> Self {
-        Self { books, observed }
-    }
-}
-
-impl Host for Wrapper {
-    fn keep(&mut self, book: &Book) {
-        if let Err(failure) = self.books.keep(book) {
-            failure.report();
+    pub(super) fn new(
+        books: Books,
+        identity: Identity,
+        engine: Arc<Engine>,
+        has_manifest: bool,
+    ) -> Self {
+        Self {
+            books,
+            identity,
+            engine,
+            has_manifest,
         }
     }
 
-    fn listed(&mut self, shelf: &Shelf) {
-        let Some(engine) = &self.observed else {
+    /// What was seen of the server before it shows anything.
+    pub(super) fn shelf(&self) -> Result<Shelf, Failure> {
+        Ok(self.known(&self.books.turn()?)?.shelf())
+    }
+
+    fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
+        let mut known = self.identity.known(turn)?;
+        if self.has_manifest {
+            rules::pin(&mut known.book, &self.engine.policies());
+        }
+        Ok(known)
+    }
+
+    fn judged(&self, tools: &[Definition]) -> Result<Shelf, Failure> {
+        let turn = self.books.turn()?;
+        self.known(&turn)?.judge(tools, &turn)
+    }
+
+    fn follow(&self, shelf: &Shelf) {
+        if self.has_manifest {
             return;
-        };
-        let revised = engine.revise(|current| {
+        }
+        let revised = self.engine.revise(|current| {
             current
                 .for_manifest(Some(observed::manifest(shelf)?))
                 .map_err(|error| Failure::new(Code::Policy, error.to_string()))
@@ -43,5 +66,16 @@ impl Host for Wrapper {
         if let Err(failure) = revised {
             failure.report();
         }
+    }
+}
+
+impl Host for Wrapper {
+    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf> {
+        let judged = self.judged(tools).inspect_err(|failure| {
+            failure.report();
+        });
+        let shelf = judged.ok()?;
+        self.follow(&shelf);
+        Some(shelf)
     }
 }

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use countersign_canon::Digest;
-use countersign_mcp::tools::{Book, Shelf};
+use countersign_mcp::tools::{Book, Definition, Shelf};
 
-use crate::books::{Books, CommandId, Fit};
+use crate::books::{Books, CommandId, Fit, Turn};
 use crate::errors::Failure;
 use crate::output::{self, inline};
 
@@ -68,30 +68,35 @@ fn named_by(usual: &str, digest: Digest) -> String {
     format!("{usual}-{own}")
 }
 
+/// A server as its sessions know it.
+pub(super) struct Identity {
+    server: String,
+    /// Whether it is started by a command, and whether that is the one of its book.
+    fit: Option<Fit>,
+}
+
 /// What was seen of a server, and of others.
 pub(super) struct Known {
+    /// Its book as it is kept.
+    kept: Book,
+    /// Its book as it counts here.
     pub(super) book: Book,
     others: Vec<Book>,
     kin: Vec<Book>,
 }
 
-impl Known {
-    /// Of a server that is not started by a command.
-    pub(super) fn at_an_address(server: &str, books: &Books) -> Result<Self, Failure> {
-        let (book, others) = books.of(server)?;
-        Ok(Self {
-            book,
-            others,
-            kin: Vec::new(),
-        })
+impl Identity {
+    /// A server that is not started by a command.
+    pub(super) fn at_an_address(server: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            fit: None,
+        }
     }
 
-    /// Of the server that a command starts; says when they do not belong together.
+    /// The server that a command starts; says when they do not belong together.
     pub(super) fn started(server: &str, id: CommandId, books: &Books) -> Result<Self, Failure> {
-        let (book, others, fit) = books.claim(server, id)?;
-        // The same server with other arguments offers the same tools, and poses as nobody.
-        let is_kin = |other: &Book| usual(other.server()) == usual(server);
-        let (kin, others) = others.into_iter().partition(is_kin);
+        let fit = books.claim(server, id)?;
         if fit == Fit::Other {
             let command = id.noted().to_string();
             output::stderr(&format!(
@@ -102,11 +107,53 @@ impl Known {
                 output::words([server, &command])
             ));
         }
-        Ok(Self { book, others, kin })
+        Ok(Self {
+            server: server.to_owned(),
+            fit: Some(fit),
+        })
     }
 
+    /// What is known now, and stays so as long as it is our turn.
+    pub(super) fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
+        let (kept, others) = turn.of(&self.server)?;
+        // The same server with other arguments offers the same tools, and poses as nobody.
+        let is_kin =
+            |other: &Book| self.fit.is_some() && usual(other.server()) == usual(&self.server);
+        let (kin, others) = others.into_iter().partition(is_kin);
+        let mut book = kept.clone();
+        // SECURITY: what was accepted is about another program.
+        if self.fit == Some(Fit::Other) {
+            book.forget_reads();
+        }
+        Ok(Known {
+            kept,
+            book,
+            others,
+            kin,
+        })
+    }
+}
+
+impl Known {
+    /// An empty shelf beside it.
     pub(super) fn shelf(self) -> Shelf {
         Shelf::new(self.book, self.others).with_kin(self.kin)
+    }
+
+    /// Holds a list against it, and keeps what is new.
+    ///
+    /// INVARIANT: what is on the disk goes before what this list shows for the first time, whoever wrote it. What
+    /// a person has accepted stays there as it is, also where this session goes by something else.
+    pub(super) fn judge(self, tools: &[Definition], turn: &Turn<'_>) -> Result<Shelf, Failure> {
+        let kept = self.kept.clone();
+        let mut shelf = self.shelf();
+        shelf.fill(tools);
+        if let Some(book) = shelf.take_changed_book() {
+            let mut book = book.clone();
+            book.adopt(&kept);
+            turn.write(&book)?;
+        }
+        Ok(shelf)
     }
 }
 
@@ -144,6 +191,8 @@ const SHORT: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use countersign_mcp::tools::Standing;
+
     use super::*;
 
     fn of(words: &[&str], folder: &Path) -> CommandId {
@@ -179,11 +228,11 @@ mod tests {
                 false => std::fs::remove_file(&file).unwrap_or_default(),
             };
             set(first);
-            assert_eq!(books.claim("sh", of(&words, place)).unwrap().2, Fit::Same);
+            assert_eq!(books.claim("sh", of(&words, place)).unwrap(), Fit::Same);
             for is_there in [!first, first] {
                 set(is_there);
                 let id = of(&words, place);
-                assert_eq!(books.claim("sh", id).unwrap().2, Fit::Same);
+                assert_eq!(books.claim("sh", id).unwrap(), Fit::Same);
                 assert_eq!(
                     name(&command, id, &books).unwrap(),
                     super::super::wrap::name_of(&command)
@@ -198,7 +247,7 @@ mod tests {
         let (other, evil) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let books = Books::new(data.path());
         let words = ["python3", "-m", "pkg"];
-        let fit = |place: &Path| books.claim("pkg", of(&words, place)).unwrap().2;
+        let fit = |place: &Path| books.claim("pkg", of(&words, place)).unwrap();
         assert_eq!(fit(one.path()), Fit::Same);
         assert_eq!(fit(other.path()), Fit::Same);
         std::fs::create_dir(evil.path().join("pkg")).unwrap();
@@ -235,17 +284,17 @@ mod tests {
         let (a, b) = (words("/a/dist/index.js"), words("/b/dist/index.js"));
         let (first, second) = (command(&a, None), command(&b, None));
         assert_eq!(name(&a, first, &books).unwrap(), "index");
-        let (_, _, fit) = books.claim("index", first).unwrap();
+        let fit = books.claim("index", first).unwrap();
         assert_eq!(fit, Fit::Same);
         assert_eq!(name(&a, first, &books).unwrap(), "index");
         let own = name(&b, second, &books).unwrap();
         assert!(own.starts_with("index-") && own.len() == 14, "{own}");
-        let (_, _, fit) = books.claim("index", second).unwrap();
+        let fit = books.claim("index", second).unwrap();
         assert_eq!(fit, Fit::Other);
         let (mut book, _) = books.of("index").unwrap();
         book.accept_command(second.noted());
-        books.write(&book).unwrap();
-        assert_eq!(books.claim("index", second).unwrap().2, Fit::Same);
+        books.turn().unwrap().write(&book).unwrap();
+        assert_eq!(books.claim("index", second).unwrap(), Fit::Same);
     }
 
     #[test]
@@ -260,7 +309,7 @@ mod tests {
                 std::fs::write(folder.path().join("index.js"), "").unwrap();
                 let id = of(&words, folder.path());
                 let name = name(&command, id, &books).unwrap();
-                assert_eq!(books.claim(&name, id).unwrap().2, Fit::Same);
+                assert_eq!(books.claim(&name, id).unwrap(), Fit::Same);
                 name
             });
             names.collect::<Vec<_>>()
@@ -269,5 +318,114 @@ mod tests {
         assert_eq!(first, names());
         let different: std::collections::BTreeSet<_> = first.iter().collect();
         assert_eq!(different.len(), 3, "{first:?}");
+    }
+
+    fn tool(name: &str, about: &str) -> Definition {
+        let text = format!(r#"{{"name":"{name}","description":"{about}"}}"#);
+        Definition::read(text.as_bytes()).unwrap()
+    }
+
+    fn judge(server: &str, tools: &[Definition], books: &Books) -> Shelf {
+        let turn = books.turn().unwrap();
+        let known = Identity::at_an_address(server).known(&turn).unwrap();
+        known.judge(tools, &turn).unwrap()
+    }
+
+    /// Everybody begins at the same time.
+    fn at_once<T: Send>(count: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        let (barrier, act) = (std::sync::Barrier::new(count), &act);
+        let barrier = &barrier;
+        std::thread::scope(|scope| {
+            let run = |number| {
+                scope.spawn(move || {
+                    barrier.wait();
+                    act(number)
+                })
+            };
+            let all: Vec<_> = (0..count).map(run).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn sessions_of_one_server_lose_nothing_of_each_other() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        at_once(8, |session| {
+            for number in 0..10 {
+                let name = format!("tool_{session}_{number}");
+                judge("mail", &[tool(&name, "one")], &books);
+            }
+        });
+        assert_eq!(books.of("mail").unwrap().0.pins().len(), 80);
+    }
+
+    #[test]
+    fn one_definition_of_a_tool_is_pinned_whoever_sees_it_at_the_same_time() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        let shelves = at_once(8, |session| {
+            judge("mail", &[tool("send", &format!("{session}"))], &books)
+        });
+        let standings = shelves.iter().map(|shelf| shelf.standing("send"));
+        let (accepted, others): (Vec<_>, Vec<_>) =
+            standings.partition(|standing| *standing == Standing::Accepted);
+        assert_eq!(accepted.len(), 1);
+        assert!(
+            others
+                .iter()
+                .all(|other| matches!(other, Standing::Changed { .. }))
+        );
+        let kept = books.of("mail").unwrap().0;
+        let winner = shelves
+            .iter()
+            .find(|shelf| shelf.standing("send") == Standing::Accepted);
+        let winner = winner.unwrap().definition("send").unwrap();
+        assert_eq!(kept.pins()["send"].digest, winner.digest());
+    }
+
+    #[test]
+    fn a_name_has_one_owner_also_among_servers_that_start_together() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        let names = ["send_mail", "s\u{435}nd_mail"];
+        let shelves = at_once(8, |number| {
+            let name = names[number % 2];
+            (
+                judge(&format!("server-{number}"), &[tool(name, "")], &books),
+                name,
+            )
+        });
+        let owners = shelves
+            .iter()
+            .filter(|(shelf, name)| shelf.standing(name) == Standing::Accepted);
+        assert_eq!(owners.count(), 1);
+        let pinned = books.all().unwrap();
+        let pinned = pinned.iter().filter(|book| !book.pins().is_empty());
+        assert_eq!(pinned.count(), 1);
+    }
+
+    #[test]
+    fn what_a_person_accepted_goes_before_what_an_open_session_sees_first() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        let (good, evil) = (tool("send", "good"), tool("send", "evil"));
+        let shelf = judge("mail", std::slice::from_ref(&good), &books);
+        assert_eq!(shelf.standing("send"), Standing::Accepted);
+        let turn = books.turn().unwrap();
+        let (mut book, _) = turn.of("mail").unwrap();
+        assert!(book.accept_seen("send", good.digest(), true));
+        turn.write(&book).unwrap();
+        drop(turn);
+        let shelf = judge("mail", &[evil.clone(), tool("other", "")], &books);
+        let changed = Standing::Changed {
+            accepted: good.digest(),
+            now: evil.digest(),
+        };
+        assert_eq!(shelf.standing("send"), changed);
+        let (book, _) = books.of("mail").unwrap();
+        assert!(book.reads(&good));
+        assert_eq!(book.proposed().get("send"), Some(&evil));
+        assert!(book.pins().contains_key("other"));
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
 use countersign_canon::Json;
@@ -12,17 +12,15 @@ use countersign_engine::Engine;
 use countersign_mcp::http::{
     Access, Door, Limits, Opened, Program, Reception, Remote, Served, Upstream, UpstreamError,
 };
-use countersign_mcp::stdio::Host;
-use countersign_mcp::tools::{Book, Shelf};
 use countersign_mcp::{Gate, Session};
 use countersign_store::Folder;
 
 use super::config::{self, Config, is_name};
 use super::follow::Follower;
 use super::host::Wrapper;
-use super::identity::Known;
+use super::identity::Identity;
 use super::reload::{Hangups, Journal, Watch};
-use super::rules::{Rules, observed, origin, pin, random};
+use super::rules::{Rules, observed, origin, random};
 use super::{guard, identity};
 use crate::books::{Books, CommandId};
 use crate::errors::{Code, Failure};
@@ -128,7 +126,6 @@ impl Serve {
                     engine,
                     folder: folder.clone(),
                     rules: place.rules,
-                    keeping: Arc::default(),
                     follower: follower.clone(),
                 }),
             });
@@ -261,8 +258,6 @@ struct Desk {
     engine: Arc<Engine>,
     folder: Folder,
     rules: Rules,
-    /// Held while the book is written: sessions learn at the same time.
-    keeping: Arc<Mutex<()>>,
     follower: Option<Arc<Follower>>,
 }
 
@@ -279,16 +274,13 @@ impl Reception for Desk {
 impl Desk {
     fn open(&self, mut about: Vec<(&'static str, Json)>) -> Result<Opened, Failure> {
         let books = Books::new(self.folder.path());
-        let mut known = {
-            let _reading = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
-            match self.command {
-                Some(command) => Known::started(&self.server, command, &books)?,
-                None => Known::at_an_address(&self.server, &books)?,
-            }
+        let identity = match self.command {
+            Some(command) => Identity::started(&self.server, command, &books)?,
+            None => Identity::at_an_address(&self.server),
         };
-        if self.rules.has_manifest() {
-            pin(&mut known.book, &self.engine.policies());
-        }
+        let (engine, has_manifest) = (Arc::clone(&self.engine), self.rules.has_manifest());
+        let wrapper = Wrapper::new(books, identity, engine, has_manifest);
+        let shelf = wrapper.shelf()?;
         let (scope, server) = (self.rules.scope()?, self.server.as_str());
         if let Some(follower) = &self.follower {
             follower.follow(&scope);
@@ -299,33 +291,12 @@ impl Desk {
         gate.introduce(&Json::object(about))
             .map_err(|refusal| Failure::new(Code::Database, refusal.message().to_owned()))?;
         let settings = self.rules.settings(server, &self.engine)?;
-        let observed = (!self.rules.has_manifest()).then(|| Arc::clone(&self.engine));
         Ok(Opened {
             gate,
-            session: Session::new(settings, known.shelf()),
-            host: Box::new(OneAtATime {
-                wrapper: Wrapper::new(books, observed),
-                keeping: Arc::clone(&self.keeping),
-            }),
+            session: Session::new(settings, shelf),
+            host: Box::new(wrapper),
             name: random()?,
         })
-    }
-}
-
-/// Sessions of one server share its book.
-struct OneAtATime {
-    wrapper: Wrapper,
-    keeping: Arc<Mutex<()>>,
-}
-
-impl Host for OneAtATime {
-    fn keep(&mut self, book: &Book) {
-        let _keeping = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
-        self.wrapper.keep(book);
-    }
-
-    fn listed(&mut self, shelf: &Shelf) {
-        self.wrapper.listed(shelf);
     }
 }
 

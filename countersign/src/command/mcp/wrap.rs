@@ -12,9 +12,9 @@ use countersign_mcp::stdio::Door;
 use countersign_mcp::{Gate, Session};
 
 use super::host::Wrapper;
-use super::identity::Known;
+use super::identity::Identity;
 use super::reload::{Hangups, Journal, Watch};
-use super::rules::{Rules, origin, pin};
+use super::rules::{Rules, origin};
 use super::{guard, identity};
 use crate::books::Books;
 use crate::errors::{Code, Failure};
@@ -60,12 +60,12 @@ impl Wrap {
             Some(name) => name.clone(),
             None => identity::name(&self.command, identity, &books)?,
         };
-        let mut known = Known::started(&server, identity, &books)?;
-        if self.rules.has_manifest() {
-            pin(&mut known.book, &engine.policies());
-        }
+        let identity = Identity::started(&server, identity, &books)?;
+        let has_manifest = self.rules.has_manifest();
+        let wrapper = Wrapper::new(books, identity, engine.clone(), has_manifest);
+        let shelf = wrapper.shelf()?;
         let scope = self.rules.scope()?;
-        if !self.rules.has_manifest() {
+        if !has_manifest {
             say_what_holds(&scope, folder.path());
         }
         let follower = self.rules.follower(&engine)?;
@@ -80,15 +80,14 @@ impl Wrap {
         let settings = self.rules.settings(&server, &engine)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        let observed = (!self.rules.has_manifest()).then(|| engine.clone());
         watch.start(vec![engine], journal.into(), Hangups::NotOurs)?;
         let door = Door {
             command,
             guard: Some(guard::command()?),
             gate,
             max_frame_bytes: self.rules.max_frame,
-            session: Session::new(settings, known.shelf()),
-            host: Box::new(Wrapper::new(books, observed)),
+            session: Session::new(settings, shelf),
+            host: Box::new(wrapper),
         };
         let ending = std::io::stdin()
             .as_fd()

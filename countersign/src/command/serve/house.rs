@@ -30,7 +30,8 @@ impl House for Home {
 
     fn accept_tool(&self, server: &str, tool: &str, digest: &str) -> Result<(), String> {
         let books = Books::new(self.folder.path());
-        let (mut book, _) = books.of(server).map_err(told)?;
+        let turn = books.turn().map_err(told)?;
+        let (mut book, _) = turn.of(server).map_err(told)?;
         let digest: Digest = digest
             .parse()
             .map_err(|_| "this is no digest of a definition".to_owned())?;
@@ -39,7 +40,7 @@ impl House for Home {
                 "`{tool}` of `{server}` has no such definition any more: look again"
             ));
         }
-        books.write(&book).map_err(told)
+        turn.write(&book).map_err(told)
     }
 
     fn tests(&self) -> Result<Option<Json>, String> {

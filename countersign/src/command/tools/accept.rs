@@ -32,7 +32,8 @@ pub(crate) struct Accept {
 impl Accept {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let books = Books::new(self.data.folder()?.path());
-        let (mut book, _) = books.of(&self.server)?;
+        let turn = books.turn()?;
+        let (mut book, _) = turn.of(&self.server)?;
         let digest: Digest = self
             .digest
             .parse()
@@ -46,7 +47,8 @@ impl Accept {
                 ),
             ));
         }
-        books.write(&book)?;
+        turn.write(&book)?;
+        drop(turn);
         match format {
             Format::Text => output::text(&format!(
                 "accepted {} of {}{}",

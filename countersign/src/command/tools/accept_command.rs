@@ -33,13 +33,15 @@ impl AcceptCommand {
             .digest
             .parse()
             .map_err(|error| Failure::new(Code::NoTool, format!("{error}")))?;
-        let (mut book, _) = books.of(&self.server)?;
+        let turn = books.turn()?;
+        let (mut book, _) = turn.of(&self.server)?;
         if book.commands().is_empty() && book.pins().is_empty() {
             let text = format!("there is no server `{}`", self.server);
             return Err(Failure::new(Code::NoTool, text));
         }
         book.accept_command(digest);
-        books.write(&book)?;
+        turn.write(&book)?;
+        drop(turn);
         match format {
             Format::Text => output::text(&format!(
                 "accepted another command of {}",

@@ -195,15 +195,12 @@ impl Link {
                     let done = self.run(job).await;
                     effects.extend(self.change(mine, |session| session.done(done, Instant::now())));
                 }
-                Effect::Keep(book) => {
-                    let host = Arc::clone(&self.host);
-                    let keep = move || lock(&host).keep(&book);
-                    // The host has reported what went wrong.
-                    let _ = self.threads.run(keep).await;
-                }
-                Effect::Listed => {
-                    let (host, shelf) = (Arc::clone(&self.host), self.session().shelf().clone());
-                    let _ = self.threads.run(move || lock(&host).listed(&shelf)).await;
+                Effect::Judge(list) => {
+                    let (host, number) = (Arc::clone(&self.host), list.number());
+                    let judge = move || lock(&host).judge(list.tools());
+                    // FAIL-CLOSED: what broke off was not judged.
+                    let shelf = self.threads.run(judge).await.unwrap_or_default();
+                    effects.extend(self.change(mine, |session| session.judged(number, shelf)));
                 }
             }
         }

@@ -110,6 +110,11 @@ impl Session {
                 .chain([answer])
                 .collect();
         }
+        if self.list.is_judging() {
+            // What the tool is now is known in a moment.
+            held.call = Some(call);
+            return Vec::new();
+        }
         let mut effects = Vec::new();
         if later(held.told, TELL) <= now {
             held.told = now;

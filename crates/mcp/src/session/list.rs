@@ -9,7 +9,7 @@ use crate::frame::{Frame, Kind};
 use crate::gate::{Call, Delivery};
 use crate::outbound::Outbound;
 use crate::reply;
-use crate::tools::{Definition, Listing};
+use crate::tools::{Definition, Listing, Shelf};
 
 use super::{Effect, Session};
 
@@ -26,6 +26,12 @@ pub(super) struct Fetch {
     client_pages: Vec<Definition>,
     /// How many requests of the client wait for an answer.
     clients: usize,
+    /// How many whole lists were given away to be judged.
+    lists: u64,
+    /// Whether the last of them is not back.
+    judging: bool,
+    /// Whether the server has said since that its tools have changed.
+    changed: bool,
     /// Calls that wait for the list, and until when.
     calls: Vec<(Call, Option<Instant>)>,
     /// What the first waiting call brought along; a server may want it with each request.
@@ -37,6 +43,25 @@ pub(super) struct Page {
     pub(super) first: bool,
     /// Whether we asked for it, and not the client.
     pub(super) own: bool,
+}
+
+/// All tools of a server, on their way to be held against the books.
+#[derive(Debug)]
+pub struct List {
+    number: u64,
+    tools: Vec<Definition>,
+}
+
+impl List {
+    /// The tools.
+    pub fn tools(&self) -> &[Definition] {
+        &self.tools
+    }
+
+    /// Which of the lists of its session this is.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 /// What came of an answer.
@@ -56,6 +81,9 @@ impl Fetch {
             own_pages: Vec::new(),
             client_pages: Vec::new(),
             clients: 0,
+            lists: 0,
+            judging: false,
+            changed: false,
             calls: Vec::new(),
             meta: None,
         }
@@ -71,6 +99,11 @@ impl Fetch {
 
     pub(super) fn is_own(&self, id: &Id) -> bool {
         self.own.as_ref() == Some(id)
+    }
+
+    /// Whether a list is on its way to be judged.
+    pub(super) fn is_judging(&self) -> bool {
+        self.judging
     }
 
     /// The client no longer wants this call.
@@ -113,7 +146,7 @@ impl Session {
         }
         let until = now.checked_add(self.settings.list_wait);
         self.list.calls.push((call, until));
-        if self.list.own.is_some() || self.list.clients > 0 {
+        if self.list.own.is_some() || self.list.clients > 0 || self.list.judging {
             return Vec::new();
         }
         self.list.ask(None).into_iter().collect()
@@ -143,11 +176,8 @@ impl Session {
         pages.extend(readable.take(MAX_TOOLS.saturating_sub(pages.len())));
         let mut effects = Vec::new();
         if !listing.has_more() {
-            self.shelf.fill(&std::mem::take(pages));
-            let book = self.shelf.take_changed_book().cloned();
-            effects.extend(book.map(Effect::Keep));
-            effects.push(Effect::Listed);
-            effects.extend(self.release());
+            let tools = std::mem::take(pages);
+            effects.push(self.judge(tools));
         }
         let shown = self.settings.shown.as_ref();
         let shown = shown.and_then(|shown| listing.only(frame.bytes(), |name| shown.include(name)));
@@ -169,8 +199,47 @@ impl Session {
             && self.list.count <= MAX_PAGES
         {
             effects.extend(self.list.ask(Some(&cursor)));
-        } else if !self.shelf.is_complete() {
+        } else if !self.shelf.is_complete() && !self.list.judging {
             effects.extend(self.release());
+        }
+        effects
+    }
+
+    /// Gives a whole list away to be judged.
+    ///
+    /// SECURITY: until it is back, no tool counts as known. Others may have pinned the same names since
+    /// this session looked at the books.
+    fn judge(&mut self, tools: Vec<Definition>) -> Effect {
+        self.shelf.expire();
+        self.list.lists += 1;
+        self.list.judging = true;
+        Effect::Judge(Box::new(List {
+            number: self.list.lists,
+            tools,
+        }))
+    }
+
+    /// A list was held against the books: how its tools stand now, and what is pinned on the disk. `None` if that
+    /// could not be done. Calls that have waited for it go on.
+    pub fn judged(&mut self, number: u64, shelf: Option<Shelf>) -> Vec<Effect> {
+        if number != self.list.lists {
+            // A later one is on its way.
+            return Vec::new();
+        }
+        self.list.judging = false;
+        let mut effects = Vec::new();
+        match shelf {
+            Some(shelf) => self.shelf = shelf,
+            // FAIL-CLOSED: what could not be kept was not seen. The next call asks again.
+            None => effects.push(self.complain(
+                "tools_not_kept",
+                "the tools could not be held against the books".to_owned(),
+                Delivery::default(),
+            )),
+        }
+        effects.extend(self.release());
+        if std::mem::take(&mut self.list.changed) {
+            self.shelf.expire();
         }
         effects
     }
@@ -187,6 +256,7 @@ impl Session {
     /// The server says that its tools have changed: the next call asks again.
     pub(super) fn list_changed(&mut self) {
         self.shelf.expire();
+        self.list.changed = self.list.judging;
     }
 
     pub(super) fn release_late(&mut self, now: Instant) -> Vec<Effect> {

@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use crate::gate::{Quick, Soon};
-use crate::tools::{Book, Shelf};
+use crate::tools::{Definition, Shelf};
 use crate::{Done, Effect, Gate, Job, Line, Session};
 
 use super::child::{Ending, Server, wait_for_end};
@@ -44,10 +44,9 @@ pub struct Door {
 
 /// Is told what a session learns about its server.
 pub trait Host {
-    /// A tool was accepted: the book should be kept.
-    fn keep(&mut self, book: &Book);
-    /// The server has listed all its tools.
-    fn listed(&mut self, shelf: &Shelf);
+    /// The server has listed all its tools: gives how they stand beside the books as they are now. What is
+    /// new in them is kept then; `None` if that could not be done, and somebody was told why.
+    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf>;
 }
 
 /// What other threads tell.
@@ -396,8 +395,11 @@ impl Loop {
                 Effect::ToClient(bytes) | Effect::ToCaller(_, bytes) => self.to_client.send(bytes),
                 Effect::ToServer(outbound) => self.to_server.send(outbound.into_bytes()),
                 Effect::Job(job) => self.do_job(job),
-                Effect::Keep(book) => self.host.keep(&book),
-                Effect::Listed => self.host.listed(self.session.shelf()),
+                Effect::Judge(list) => {
+                    let shelf = self.host.judge(list.tools());
+                    let effects = self.session.judged(list.number(), shelf);
+                    self.apply(effects);
+                }
                 // There is no other connection.
                 Effect::Remember(_) => {}
             }

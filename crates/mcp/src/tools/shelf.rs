@@ -88,7 +88,7 @@ impl Shelf {
     }
 
     /// Puts a whole list on the shelf, in the place of what was there.
-    pub fn fill(&mut self, definitions: &[Definition]) {
+    pub fn fill<'a>(&mut self, definitions: impl IntoIterator<Item = &'a Definition>) {
         self.listed.clear();
         for definition in definitions {
             self.put(definition);
@@ -96,9 +96,8 @@ impl Shelf {
         self.complete = true;
     }
 
-    /// What is there no longer counts: the server says that its tools have changed.
+    /// What is there no longer counts, until there is another list.
     pub fn expire(&mut self) {
-        self.listed.clear();
         self.complete = false;
     }
 
@@ -141,7 +140,8 @@ impl Shelf {
 
     /// How a tool stands.
     pub fn standing(&self, name: &str) -> Standing {
-        let now = match self.listed.get(name) {
+        // FAIL-CLOSED: what no longer counts says nothing about what the server shows now.
+        let now = match self.listed.get(name).filter(|_| self.complete) {
             None => return Standing::Unlisted,
             Some(Listed::Ambiguous) => return Standing::Ambiguous,
             Some(Listed::Once(digest, _)) => *digest,
@@ -160,7 +160,7 @@ impl Shelf {
         }
     }
 
-    /// The definition that the server shows now.
+    /// The definition that the server has shown last.
     pub fn definition(&self, name: &str) -> Option<&Definition> {
         match self.listed.get(name)? {
             Listed::Once(_, definition) => Some(definition),
@@ -168,7 +168,7 @@ impl Shelf {
         }
     }
 
-    /// Every definition that the server shows now.
+    /// Every definition that the server has shown last.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.listed.values().filter_map(|listed| match listed {
             Listed::Once(_, definition) => Some(&**definition),

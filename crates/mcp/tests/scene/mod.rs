@@ -13,7 +13,7 @@ use countersign_canon::{Json, Limits};
 use countersign_engine::{Approvers, Engine, Origin, SystemClock};
 use countersign_event::{EventType, Line, Scope};
 use countersign_mcp::tools::{Book, Definition, Shelf};
-use countersign_mcp::{Done, Effect, Gate, Job, Session, Settings};
+use countersign_mcp::{Done, Effect, Gate, Job, List, Session, Settings};
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::{Policies, UserPolicy};
@@ -40,7 +40,12 @@ pub struct Scene {
     pub hold_jobs: bool,
     /// Whether the server answers by itself.
     pub answers: bool,
-    pub kept: Vec<Book>,
+    /// The book as others see it, and how often it was kept.
+    pub book: Book,
+    pub times_kept: usize,
+    /// Lists are kept here while a test wants them to wait.
+    pub lists: VecDeque<List>,
+    pub hold_lists: bool,
     /// The revision that the server speaks.
     pub version: &'static str,
     /// The tools that the server lists.
@@ -103,7 +108,10 @@ impl Scene {
             jobs: VecDeque::new(),
             hold_jobs: false,
             answers: true,
-            kept: Vec::new(),
+            book: Book::new("toy"),
+            times_kept: 0,
+            lists: VecDeque::new(),
+            hold_lists: false,
             version: "2025-11-25",
             tools: TOOLS.to_owned(),
         }
@@ -163,6 +171,18 @@ impl Scene {
         self.apply(effects);
     }
 
+    /// Holds a list against the book, and keeps it.
+    pub fn judge(&mut self, list: &List) {
+        let mut shelf = Shelf::new(self.book.clone(), Vec::new());
+        shelf.fill(list.tools());
+        if let Some(book) = shelf.take_changed_book() {
+            self.book = book.clone();
+            self.times_kept += 1;
+        }
+        let effects = self.session.judged(list.number(), Some(shelf));
+        self.apply(effects);
+    }
+
     pub fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
@@ -176,8 +196,11 @@ impl Scene {
                         self.run_jobs();
                     }
                 }
-                Effect::Keep(book) => self.kept.push(book),
-                Effect::Listed | Effect::Remember(_) => {}
+                Effect::Judge(list) => match self.hold_lists {
+                    true => self.lists.push_back(*list),
+                    false => self.judge(&list),
+                },
+                Effect::Remember(_) => {}
             }
         }
     }
@@ -228,7 +251,13 @@ impl Scene {
     }
 
     pub fn list(&mut self) {
-        self.send(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#);
+        self.list_as("list");
+    }
+
+    pub fn list_as(&mut self, id: &str) {
+        self.send(format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/list"}}"#
+        ));
     }
 
     pub fn call(&mut self, id: &str, tool: &str, args: &str) -> Vec<String> {

@@ -13,7 +13,7 @@ use countersign_engine::{Engine, SystemClock};
 use countersign_event::{EventType, Line, Scope};
 use countersign_mcp::http::{Access, Door, Limits, Opened, Reception, Remote, Served, Upstream};
 use countersign_mcp::stdio::Host;
-use countersign_mcp::tools::{Book, Shelf};
+use countersign_mcp::tools::{Book, Definition, Shelf};
 use countersign_mcp::{Gate, Session, Settings};
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
@@ -134,13 +134,20 @@ struct Desk {
     engine: Arc<Engine>,
     count: Arc<Mutex<usize>>,
     hold_wait: Duration,
+    book: Arc<Mutex<Book>>,
 }
 
-struct Nobody;
+/// The book that all sessions share.
+struct Shared(Arc<Mutex<Book>>);
 
-impl Host for Nobody {
-    fn keep(&mut self, _: &Book) {}
-    fn listed(&mut self, _: &Shelf) {}
+impl Host for Shared {
+    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf> {
+        let mut book = self.0.lock().unwrap();
+        let mut shelf = Shelf::new(book.clone(), Vec::new());
+        shelf.fill(tools);
+        *book = shelf.book().clone();
+        Some(shelf)
+    }
 }
 
 impl Reception for Desk {
@@ -161,7 +168,7 @@ impl Reception for Desk {
         Ok(Opened {
             gate,
             session: Session::new(settings, shelf),
-            host: Box::new(Nobody),
+            host: Box::new(Shared(Arc::clone(&self.book))),
             name,
         })
     }
@@ -226,6 +233,7 @@ impl Web {
             engine: Arc::clone(&engine),
             count: Arc::clone(&opened),
             hold_wait: HOLD,
+            book: Arc::new(Mutex::new(Book::new("toy"))),
         };
         let served = Served {
             path: "/mcp".to_owned(),
