@@ -22,6 +22,13 @@ pub(crate) struct Turn<'a> {
     _lock: File,
 }
 
+/// A book that cannot be read.
+pub(crate) struct Unread {
+    /// The server, as the file is called.
+    pub(crate) server: String,
+    pub(crate) failure: Failure,
+}
+
 /// Whether a book is that of the program which is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -77,20 +84,19 @@ impl Books {
         }
     }
 
-    /// The book of a server, and those of all others.
-    pub(crate) fn of(&self, server: &str) -> Result<(Book, Vec<Book>), Failure> {
-        let (own, others): (Vec<Book>, Vec<Book>) = self
-            .all()?
-            .into_iter()
-            .partition(|book| book.server() == server);
-        let book = own.into_iter().next();
-        Ok((book.unwrap_or_else(|| Book::new(server)), others))
+    /// The book of a server.
+    pub(crate) fn of(&self, server: &str) -> Result<Book, Failure> {
+        let file = self.file(server);
+        match file.exists() {
+            true => self.read(&file),
+            false => Ok(Book::new(server)),
+        }
     }
 
     /// Whether the book of a server is that of this command. A book that knows no command takes this one.
     pub(crate) fn claim(&self, server: &str, command: CommandId) -> Result<Fit, Failure> {
         let turn = self.turn()?;
-        let (mut book, _) = self.of(server)?;
+        let mut book = self.of(server)?;
         if !command.starts(&book) && !book.commands().is_empty() {
             return Ok(Fit::Other);
         }
@@ -102,7 +108,7 @@ impl Books {
 
     /// Whether a server of this name is started by this command, as far as anybody has noted.
     pub(crate) fn is_free(&self, server: &str, command: CommandId) -> Result<bool, Failure> {
-        let (book, _) = self.of(server)?;
+        let book = self.of(server)?;
         Ok(book.commands().is_empty() || command.starts(&book))
     }
 
@@ -122,24 +128,49 @@ impl Books {
         open().map_err(|error| self.failed(&error))
     }
 
-    /// Every book, by the name of its server.
-    pub(crate) fn all(&self) -> Result<Vec<Book>, Failure> {
+    /// Every book, by the name of its server, and those that cannot be read.
+    pub(crate) fn all(&self) -> Result<(Vec<Book>, Vec<Unread>), Failure> {
+        self.but(None)
+    }
+
+    fn but(&self, left_out: Option<&Path>) -> Result<(Vec<Book>, Vec<Unread>), Failure> {
+        let (mut books, mut unread) = (Vec::new(), Vec::new());
         if !self.folder.exists() {
-            return Ok(Vec::new());
+            return Ok((books, unread));
         }
         let failed = |error| self.failed(&error);
-        let mut books = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-            {
-                books.push(read(&path)?);
+            let is_book = path.extension().is_some_and(|it| it == "json");
+            if !is_book || left_out == Some(&path) {
+                continue;
+            }
+            match self.read(&path) {
+                Ok(book) => books.push(book),
+                Err(failure) => unread.push(Unread {
+                    server: path.file_stem().unwrap_or_default().display().to_string(),
+                    failure,
+                }),
             }
         }
         books.sort_by(|a, b| a.server().cmp(b.server()));
-        Ok(books)
+        unread.sort_by(|a, b| a.server.cmp(&b.server));
+        Ok((books, unread))
+    }
+
+    /// FAIL-CLOSED: a book that cannot be read, or is in the place of another one, is not an empty book.
+    fn read(&self, path: &Path) -> Result<Book, Failure> {
+        let shown = path.display().to_string();
+        let text = input::file(&shown, LIMITS.max_bytes)?;
+        let refused = |error: &dyn ToString| {
+            Failure::new(Code::Book, format!("{shown}: {}", error.to_string()))
+        };
+        let json = Json::admit(&text, &LIMITS).map_err(|error| refused(&error))?;
+        let book = Book::from_json(&json).map_err(|error| refused(&error))?;
+        match self.file(book.server()) == path {
+            true => Ok(book),
+            false => Err(refused(&"it is the book of another server")),
+        }
     }
 
     /// A server's name where it is a plain one, its digest otherwise.
@@ -159,9 +190,14 @@ impl Books {
 }
 
 impl Turn<'_> {
-    /// The book of a server, and those of all others.
-    pub(crate) fn of(&self, server: &str) -> Result<(Book, Vec<Book>), Failure> {
+    /// The book of a server.
+    pub(crate) fn of(&self, server: &str) -> Result<Book, Failure> {
         self.books.of(server)
+    }
+
+    /// The books of all others, and those of them that cannot be read.
+    pub(crate) fn others(&self, server: &str) -> Result<(Vec<Book>, Vec<Unread>), Failure> {
+        self.books.but(Some(&self.books.file(server)))
     }
 
     /// Writes a book as it is.
@@ -171,16 +207,6 @@ impl Turn<'_> {
         folder::replace(&self.books.file(book.server()), &text)
             .map_err(|error| self.books.failed(&error))
     }
-}
-
-/// FAIL-CLOSED: a book that cannot be read is not an empty book.
-fn read(path: &Path) -> Result<Book, Failure> {
-    let shown = path.display().to_string();
-    let text = input::file(&shown, LIMITS.max_bytes)?;
-    let refused =
-        |error: &dyn ToString| Failure::new(Code::Book, format!("{shown}: {}", error.to_string()));
-    let json = Json::admit(&text, &LIMITS).map_err(|error| refused(&error))?;
-    Book::from_json(&json).map_err(|error| refused(&error))
 }
 
 const LIMITS: Limits = Limits {

@@ -102,6 +102,15 @@ fn a_tool_that_changed_since_the_last_time_is_refused() {
     let (status, stderr) = place.wrapped(named, &["--changed"]).end();
     assert_eq!(status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("C0812"), "{stderr}");
+    // Another one does; whether its tools are its own cannot be told.
+    let mut client = place.wrapped(&["--server", "other"], &[]);
+    assert!(client.call(1, "echo").contains("TOOL_SHADOWED"));
+    let (_, stderr) = client.end();
+    assert_eq!(
+        stderr.matches("until it can be read").count(),
+        1,
+        "{stderr}"
+    );
     place.verify();
 }
 

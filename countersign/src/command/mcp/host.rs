@@ -1,6 +1,7 @@
 //! What is done with what sessions learn.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign_engine::Engine;
 use countersign_mcp::stdio::Host;
@@ -10,6 +11,7 @@ use super::identity::{Identity, Known};
 use super::{observed, rules};
 use crate::books::{Books, Turn};
 use crate::errors::{Code, Failure};
+use crate::output::{self, inline};
 
 /// Keeps the book of a server, and the policies that follow from it.
 pub(super) struct Wrapper {
@@ -18,6 +20,8 @@ pub(super) struct Wrapper {
     engine: Arc<Engine>,
     /// Without one, what people have accepted decides which tools are held.
     has_manifest: bool,
+    /// Whether it was said that there are books that cannot be read.
+    has_warned: AtomicBool,
 }
 
 impl Wrapper {
@@ -32,6 +36,7 @@ impl Wrapper {
             identity,
             engine,
             has_manifest,
+            has_warned: AtomicBool::new(false),
         }
     }
 
@@ -42,13 +47,16 @@ impl Wrapper {
 
     fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
         let mut known = self.identity.known(turn)?;
+        if !known.unread.is_empty() && !self.has_warned.swap(true, Ordering::Relaxed) {
+            say_what_is_unread(&known);
+        }
         if self.has_manifest {
             rules::pin(&mut known.book, &self.engine.policies());
         }
         Ok(known)
     }
 
-    fn judged(&self, tools: &[Definition]) -> Result<Shelf, Failure> {
+    fn judged(&self, tools: &[Arc<Definition>]) -> Result<Shelf, Failure> {
         let turn = self.books.turn()?;
         self.known(&turn)?.judge(tools, &turn)
     }
@@ -70,12 +78,22 @@ impl Wrapper {
 }
 
 impl Host for Wrapper {
-    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf> {
+    fn judge(&mut self, tools: &[Arc<Definition>]) -> Option<Shelf> {
         let judged = self.judged(tools).inspect_err(|failure| {
             failure.report();
         });
         let shelf = judged.ok()?;
         self.follow(&shelf);
         Some(shelf)
+    }
+}
+
+fn say_what_is_unread(known: &Known) {
+    for unread in &known.unread {
+        output::stderr(&format!(
+            "countersign: {}\ncountersign: until it can be read or is moved away, tools that were not seen \
+             before are refused",
+            inline(unread.failure.message())
+        ));
     }
 }

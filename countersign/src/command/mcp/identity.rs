@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use countersign_canon::Digest;
 use countersign_mcp::tools::{Book, Definition, Shelf};
 
-use crate::books::{Books, CommandId, Fit, Turn};
+use crate::books::{Books, CommandId, Fit, Turn, Unread};
 use crate::errors::Failure;
 use crate::output::{self, inline};
 
@@ -83,6 +84,8 @@ pub(super) struct Known {
     pub(super) book: Book,
     others: Vec<Book>,
     kin: Vec<Book>,
+    /// Servers of which nobody can tell what was seen.
+    pub(super) unread: Vec<Unread>,
 }
 
 impl Identity {
@@ -115,7 +118,8 @@ impl Identity {
 
     /// What is known now, and stays so as long as it is our turn.
     pub(super) fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
-        let (kept, others) = turn.of(&self.server)?;
+        let kept = turn.of(&self.server)?;
+        let (others, unread) = turn.others(&self.server)?;
         // The same server with other arguments offers the same tools, and poses as nobody.
         let is_kin =
             |other: &Book| self.fit.is_some() && usual(other.server()) == usual(&self.server);
@@ -130,6 +134,7 @@ impl Identity {
             book,
             others,
             kin,
+            unread,
         })
     }
 }
@@ -137,17 +142,24 @@ impl Identity {
 impl Known {
     /// An empty shelf beside it.
     pub(super) fn shelf(self) -> Shelf {
-        Shelf::new(self.book, self.others).with_kin(self.kin)
+        let unread = self.unread.into_iter().map(|unread| unread.server);
+        Shelf::new(self.book, self.others)
+            .with_kin(self.kin)
+            .with_unread(unread.collect())
     }
 
     /// Holds a list against it, and keeps what is new.
     ///
     /// INVARIANT: what is on the disk goes before what this list shows for the first time, whoever wrote it. What
     /// a person has accepted stays there as it is, also where this session goes by something else.
-    pub(super) fn judge(self, tools: &[Definition], turn: &Turn<'_>) -> Result<Shelf, Failure> {
+    pub(super) fn judge(
+        self,
+        tools: &[Arc<Definition>],
+        turn: &Turn<'_>,
+    ) -> Result<Shelf, Failure> {
         let kept = self.kept.clone();
         let mut shelf = self.shelf();
-        shelf.fill(tools);
+        shelf.fill(tools.iter().map(AsRef::as_ref));
         if let Some(book) = shelf.take_changed_book() {
             let mut book = book.clone();
             book.adopt(&kept);
@@ -291,7 +303,7 @@ mod tests {
         assert!(own.starts_with("index-") && own.len() == 14, "{own}");
         let fit = books.claim("index", second).unwrap();
         assert_eq!(fit, Fit::Other);
-        let (mut book, _) = books.of("index").unwrap();
+        let mut book = books.of("index").unwrap();
         book.accept_command(second.noted());
         books.turn().unwrap().write(&book).unwrap();
         assert_eq!(books.claim("index", second).unwrap(), Fit::Same);
@@ -326,9 +338,10 @@ mod tests {
     }
 
     fn judge(server: &str, tools: &[Definition], books: &Books) -> Shelf {
+        let tools: Vec<_> = tools.iter().cloned().map(Arc::new).collect();
         let turn = books.turn().unwrap();
         let known = Identity::at_an_address(server).known(&turn).unwrap();
-        known.judge(tools, &turn).unwrap()
+        known.judge(&tools, &turn).unwrap()
     }
 
     /// Everybody begins at the same time.
@@ -357,7 +370,7 @@ mod tests {
                 judge("mail", &[tool(&name, "one")], &books);
             }
         });
-        assert_eq!(books.of("mail").unwrap().0.pins().len(), 80);
+        assert_eq!(books.of("mail").unwrap().pins().len(), 80);
     }
 
     #[test]
@@ -376,7 +389,7 @@ mod tests {
                 .iter()
                 .all(|other| matches!(other, Standing::Changed { .. }))
         );
-        let kept = books.of("mail").unwrap().0;
+        let kept = books.of("mail").unwrap();
         let winner = shelves
             .iter()
             .find(|shelf| shelf.standing("send") == Standing::Accepted);
@@ -400,7 +413,7 @@ mod tests {
             .iter()
             .filter(|(shelf, name)| shelf.standing(name) == Standing::Accepted);
         assert_eq!(owners.count(), 1);
-        let pinned = books.all().unwrap();
+        let (pinned, _) = books.all().unwrap();
         let pinned = pinned.iter().filter(|book| !book.pins().is_empty());
         assert_eq!(pinned.count(), 1);
     }
@@ -413,7 +426,7 @@ mod tests {
         let shelf = judge("mail", std::slice::from_ref(&good), &books);
         assert_eq!(shelf.standing("send"), Standing::Accepted);
         let turn = books.turn().unwrap();
-        let (mut book, _) = turn.of("mail").unwrap();
+        let mut book = turn.of("mail").unwrap();
         assert!(book.accept_seen("send", good.digest(), true));
         turn.write(&book).unwrap();
         drop(turn);
@@ -423,9 +436,51 @@ mod tests {
             now: evil.digest(),
         };
         assert_eq!(shelf.standing("send"), changed);
-        let (book, _) = books.of("mail").unwrap();
+        let book = books.of("mail").unwrap();
         assert!(book.reads(&good));
         assert_eq!(book.proposed().get("send"), Some(&evil));
         assert!(book.pins().contains_key("other"));
+    }
+
+    #[test]
+    fn a_book_that_cannot_be_read_stops_its_own_server_and_newcomers_of_others() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        judge("mail", &[tool("send", "")], &books);
+        judge("files", &[tool("look", "")], &books);
+        let file = |server: &str| data.path().join(format!("tools/{server}.json"));
+        for damage in ["", "{}", "copied"] {
+            match damage {
+                "copied" => drop(std::fs::copy(file("mail"), file("files")).unwrap()),
+                text => std::fs::write(file("files"), text).unwrap(),
+            }
+            assert!(books.of("files").is_err(), "{damage}");
+            let shelf = judge("mail", &[tool("send", ""), tool("new", "")], &books);
+            assert_eq!(shelf.standing("send"), Standing::Accepted);
+            let server = "files".to_owned();
+            assert_eq!(shelf.standing("new"), Standing::Shadowed { server });
+        }
+        std::fs::remove_file(file("files")).unwrap();
+        let shelf = judge("mail", &[tool("send", ""), tool("new", "")], &books);
+        assert_eq!(shelf.standing("new"), Standing::Accepted);
+    }
+
+    #[test]
+    fn however_much_a_server_lists_its_book_can_be_read_again() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        // Text that takes six times as much in a book.
+        let long = "\\u001f".repeat(100_000);
+        for round in 0..2 {
+            let tools: Vec<_> = (0..20)
+                .map(|number| tool(&format!("tool_{round}_{number}"), &long))
+                .collect();
+            let shelf = judge("bloat", &tools, &books);
+            assert!(shelf.left_out() > 0);
+            let book = books.of("bloat").unwrap();
+            assert_eq!(book.pins().len(), 13);
+            assert_eq!(shelf.standing("tool_0_0").objection().is_none(), round == 0);
+            assert_eq!(shelf.standing("tool_1_0"), Standing::Unlisted);
+        }
     }
 }

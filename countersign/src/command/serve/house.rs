@@ -23,7 +23,10 @@ impl House for Home {
     }
 
     fn tools(&self) -> Result<Json, String> {
-        let books = Books::new(self.folder.path()).all().map_err(told)?;
+        let (books, unread) = Books::new(self.folder.path()).all().map_err(told)?;
+        if let Some(unread) = unread.into_iter().next() {
+            return Err(told(unread.failure));
+        }
         let tools = books.iter().flat_map(tools).collect();
         Ok(Json::object([("tools", Json::Array(tools))]))
     }
@@ -31,7 +34,7 @@ impl House for Home {
     fn accept_tool(&self, server: &str, tool: &str, digest: &str) -> Result<(), String> {
         let books = Books::new(self.folder.path());
         let turn = books.turn().map_err(told)?;
-        let (mut book, _) = turn.of(server).map_err(told)?;
+        let mut book = turn.of(server).map_err(told)?;
         let digest: Digest = digest
             .parse()
             .map_err(|_| "this is no digest of a definition".to_owned())?;

@@ -33,7 +33,7 @@ impl Accept {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let books = Books::new(self.data.folder()?.path());
         let turn = books.turn()?;
-        let (mut book, _) = turn.of(&self.server)?;
+        let mut book = turn.of(&self.server)?;
         let digest: Digest = self
             .digest
             .parse()

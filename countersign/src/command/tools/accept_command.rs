@@ -34,7 +34,7 @@ impl AcceptCommand {
             .parse()
             .map_err(|error| Failure::new(Code::NoTool, format!("{error}")))?;
         let turn = books.turn()?;
-        let (mut book, _) = turn.of(&self.server)?;
+        let mut book = turn.of(&self.server)?;
         if book.commands().is_empty() && book.pins().is_empty() {
             let text = format!("there is no server `{}`", self.server);
             return Err(Failure::new(Code::NoTool, text));

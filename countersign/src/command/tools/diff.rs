@@ -63,7 +63,7 @@ impl Diff {
     /// shown as a whole.
     fn both(&self, books: &Books) -> Result<(Json, Definition), Failure> {
         let nothing = Json::object::<String>([]);
-        let (book, _) = books.of(&self.server)?;
+        let book = books.of(&self.server)?;
         let pin = book.pins().get(&self.tool);
         let pinned = pin.and_then(|pin| pin.definition.clone());
         let is_unseen = pin.is_some_and(|pin| pin.origin == Origin::FirstSight);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use countersign_canon::Json;
+use countersign_display::unseen;
 use countersign_mcp::tools::{Book, flags};
 
 use crate::books::Books;
@@ -29,7 +30,7 @@ struct Row {
 
 impl List {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let books = Books::new(self.data.folder()?.path()).all()?;
+        let (books, unread) = Books::new(self.data.folder()?.path()).all()?;
         let wanted = |book: &&Book| {
             let server = self.server.as_deref();
             server.is_none_or(|server| server == book.server())
@@ -41,8 +42,8 @@ impl List {
                 for row in rows {
                     let flags = row.flags.to_string();
                     table.row([
-                        row.server,
-                        row.tool,
+                        seen(row.server),
+                        seen(row.tool),
                         row.state.to_owned(),
                         flags,
                         row.digest,
@@ -63,7 +64,19 @@ impl List {
                 output::json(&Json::object([("tools", Json::Array(tools.collect()))]))?;
             }
         }
-        Ok(Exit::Done)
+        // What can be read is shown, and it is said that it is not all.
+        match unread.into_iter().next() {
+            Some(unread) => Err(unread.failure),
+            None => Ok(Exit::Done),
+        }
+    }
+}
+
+/// A name in quotes, where it could be taken for another one or has quotes of its own.
+fn seen(name: String) -> String {
+    match unseen(&name).is_some() || name.contains('"') {
+        true => format!("\"{name}\""),
+        false => name,
     }
 }
 

@@ -8,6 +8,7 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
+use crate::frame::{Frame, FrameLimits, Kind};
 use crate::outbound::Outbound;
 
 use super::headers::{self, SESSION};
@@ -62,6 +63,11 @@ impl Beside {
         // What comes back may want to be answered in the same way.
         Box::pin(async move {
             let limit = self.lobby.limits.response_time;
+            let asked = Frame::read(bytes.clone(), &FrameLimits::default()).ok();
+            let asked = asked.and_then(|frame| match frame.kind() {
+                Kind::Request { id, .. } => Some(id.clone()),
+                _ => None,
+            });
             let heard = async {
                 let Upstream::Http(remote) = &self.lobby.upstream else {
                     return;
@@ -73,8 +79,10 @@ impl Beside {
             };
             // Too late is as good as never.
             let _ = tokio::time::timeout(limit, heard).await;
-            let effects = self.link.session().own_unanswered();
-            self.apply(effects).await;
+            if let Some(id) = asked {
+                let effects = self.link.session().own_unanswered(&id);
+                self.apply(effects).await;
+            }
         })
     }
 

@@ -171,6 +171,10 @@ impl Session {
                 }
                 Vec::new()
             }
+            Some(Asked::List(_)) => {
+                let list = id.and_then(|id| self.list_unwanted(&id));
+                std::iter::once(self.pass(frame)).chain(list).collect()
+            }
             // The server may still answer, and then it is known how the call went.
             _ => vec![self.pass(frame)],
         }

@@ -9,7 +9,8 @@ use crate::reply::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::ask::Abilities;
-use super::pending::{Asked, CallState, NoPlace, ServerAsked};
+use super::list::cursor_at;
+use super::pending::{Asked, CallState, NoPlace, Page, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
 use countersign_canon::{Json, Limits};
@@ -165,9 +166,14 @@ impl Session {
         }
         let asked = match method.from_client() {
             Route::Call => return self.call(frame, id, params, now),
-            Route::List => Asked::List {
-                first: frame.member(params.whole, "cursor").is_none(),
-            },
+            Route::List => {
+                let cursor = frame.member(params.whole, "cursor");
+                let cursor = cursor.filter(|at| frame.part(*at) != b"null");
+                Asked::List(Page {
+                    cursor: cursor.map(|at| cursor_at(&frame, at)),
+                    is_wanted: true,
+                })
+            }
             Route::Read if Method::READS.contains(&method) => {
                 return vec![self.ask_to_read(frame, id, method, &params)];
             }
@@ -188,9 +194,6 @@ impl Session {
             | Route::Sample
             | Route::Elicit => return vec![self.unknown_request(&frame, &id)],
         };
-        if matches!(asked, Asked::List { .. }) {
-            self.list.client_asks();
-        }
         let patience = self.patience(&frame, method, &params, now);
         self.asked.insert_until(id.clone(), asked, patience);
         match method {

@@ -1,31 +1,31 @@
 //! Tools as the server lists them, on the client's request or on ours.
 
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
 use countersign_canon::{Limits, Numbers};
 
 use crate::Id;
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, Kind, Span};
 use crate::gate::{Call, Delivery};
 use crate::outbound::Outbound;
 use crate::reply;
 use crate::tools::{Definition, Listing, Shelf};
 
+use super::pending::Asked;
 use super::{Effect, Session};
 
-/// A list on its way.
+/// Lists on their way.
 pub(super) struct Fetch {
     nonce: String,
     count: u64,
-    /// Our own request that waits for an answer.
-    own: Option<Id>,
-    /// Whether it is for the first page.
-    own_first: bool,
-    /// The pages so far that answer our own requests, and those that answer the client's.
-    own_pages: Vec<Definition>,
-    client_pages: Vec<Definition>,
-    /// How many requests of the client wait for an answer.
-    clients: usize,
+    /// Our own lists that are not whole, the newest last.
+    own: Vec<Own>,
+    /// Lists of the client that are not whole, by the cursor of the page that follows.
+    begun: VecDeque<(Vec<u8>, Pages)>,
+    /// The last whole list.
+    last: Option<Pages>,
     /// How many whole lists were given away to be judged.
     lists: u64,
     /// Whether the last of them is not back.
@@ -38,23 +38,36 @@ pub(super) struct Fetch {
     meta: Option<String>,
 }
 
-/// Which page of which list an answer is.
-pub(super) struct Page {
-    pub(super) first: bool,
-    /// Whether we asked for it, and not the client.
-    pub(super) own: bool,
+/// A list that we have asked for ourselves.
+pub(super) struct Own {
+    /// The request for the page that follows.
+    id: Id,
+    pages: Pages,
+    /// How many pages were asked for.
+    count: u64,
+    /// Calls have waited for it in vain. It still counts when it comes, but nobody waits for it any more.
+    is_overdue: bool,
+}
+
+/// The pages of a list so far.
+#[derive(Debug, Clone, Default)]
+struct Pages {
+    tools: Vec<Arc<Definition>>,
+    bytes: usize,
+    /// How many tools are not among them because they are too many or too large.
+    left_out: usize,
 }
 
 /// All tools of a server, on their way to be held against the books.
 #[derive(Debug)]
 pub struct List {
     number: u64,
-    tools: Vec<Definition>,
+    tools: Vec<Arc<Definition>>,
 }
 
 impl List {
     /// The tools.
-    pub fn tools(&self) -> &[Definition] {
+    pub fn tools(&self) -> &[Arc<Definition>] {
         &self.tools
     }
 
@@ -76,29 +89,15 @@ impl Fetch {
         Self {
             nonce: nonce.to_owned(),
             count: 0,
-            own: None,
-            own_first: false,
-            own_pages: Vec::new(),
-            client_pages: Vec::new(),
-            clients: 0,
+            own: Vec::new(),
+            begun: VecDeque::new(),
+            last: None,
             lists: 0,
             judging: false,
             changed: false,
             calls: Vec::new(),
             meta: None,
         }
-    }
-
-    pub(super) fn client_asks(&mut self) {
-        self.clients += 1;
-    }
-
-    pub(super) fn client_has_answer(&mut self) {
-        self.clients = self.clients.saturating_sub(1);
-    }
-
-    pub(super) fn is_own(&self, id: &Id) -> bool {
-        self.own.as_ref() == Some(id)
     }
 
     /// Whether a list is on its way to be judged.
@@ -115,9 +114,10 @@ impl Fetch {
         self.calls.clear();
     }
 
-    /// Our own request is lost; tells whether there was one.
-    pub(super) fn give_up(&mut self) -> bool {
-        self.own.take().is_some()
+    /// Our own request under this id, which nobody waits for then.
+    pub(super) fn take_own(&mut self, id: &Id) -> Option<Own> {
+        let at = self.own.iter().position(|own| own.id == *id)?;
+        Some(self.own.remove(at))
     }
 
     /// When the first call has waited long enough.
@@ -125,13 +125,77 @@ impl Fetch {
         self.calls.iter().filter_map(|(_, until)| *until).min()
     }
 
-    fn ask(&mut self, cursor: Option<&str>) -> Option<Effect> {
+    /// Asks for the page of our own list that follows those we have.
+    fn ask(&mut self, cursor: Option<&str>, pages: Pages, count: u64) -> Option<Effect> {
         self.count += 1;
         let id = Id::own(&format!("countersign-{}-{}", self.nonce, self.count)).ok()?;
         let bytes = reply::tools_list(&id, self.meta.as_deref(), cursor);
-        self.own = Some(id);
-        self.own_first = cursor.is_none();
+        if self.own.len() >= MAX_OWN {
+            self.own.remove(0);
+        }
+        self.own.push(Own {
+            id,
+            pages,
+            count: count + 1,
+            is_overdue: false,
+        });
         Some(Effect::ToServer(Outbound::own(bytes)))
+    }
+
+    /// What came before the page that has this cursor; `None` if nobody knows.
+    fn before(&self, cursor: Option<&[u8]>) -> Option<Pages> {
+        let Some(cursor) = cursor else {
+            return Some(Pages::default());
+        };
+        let mut begun = self.begun.iter();
+        let found = begun.find(|(next, _)| next == cursor);
+        found.map(|(_, pages)| pages.clone())
+    }
+
+    /// The client may ask for what follows, also more than once.
+    fn remember(&mut self, next: Vec<u8>, pages: Pages) {
+        self.begun.retain(|(cursor, _)| *cursor != next);
+        if self.begun.len() >= MAX_BEGUN {
+            self.begun.pop_front();
+        }
+        self.begun.push_back((next, pages));
+    }
+}
+
+impl Pages {
+    /// Takes what is in a page. A definition that cannot be read is not there; calls of it are refused as
+    /// unlisted.
+    fn add(&mut self, listing: &Listing) {
+        for definition in listing.definitions().flatten() {
+            let bytes = self.bytes.saturating_add(definition.size());
+            if self.tools.len() >= MAX_TOOLS || bytes > MAX_BYTES {
+                self.left_out += 1;
+                continue;
+            }
+            self.bytes = bytes;
+            self.tools.push(Arc::new(definition.clone()));
+        }
+    }
+
+    /// The same list with what a page shows in the place of what was shown under the same names; `None` if
+    /// that is nothing else.
+    fn with(&self, listing: &Listing) -> Option<Self> {
+        let known = self.tools.iter().map(|one| (one.name(), one.digest()));
+        let known: BTreeSet<_> = known.collect();
+        let page = || listing.definitions().flatten();
+        if page().all(|one| known.contains(&(one.name(), one.digest()))) {
+            return None;
+        }
+        let names: BTreeSet<&str> = page().map(Definition::name).collect();
+        let mut pages = Self::default();
+        for known in &self.tools {
+            if !names.contains(known.name()) {
+                pages.bytes += known.size();
+                pages.tools.push(Arc::clone(known));
+            }
+        }
+        pages.add(listing);
+        Some(pages)
     }
 }
 
@@ -146,73 +210,107 @@ impl Session {
         }
         let until = now.checked_add(self.settings.list_wait);
         self.list.calls.push((call, until));
-        if self.list.own.is_some() || self.list.clients > 0 || self.list.judging {
-            return Vec::new();
-        }
-        self.list.ask(None).into_iter().collect()
+        self.ask_for_list().into_iter().collect()
     }
 
-    /// The server answered a request for tools.
-    pub(super) fn listed(&mut self, frame: &Frame, page: Page) -> Listed {
-        let listing = match frame.kind() {
-            Kind::Response { result, .. } => Listing::read(frame.bytes(), *result, &LIMITS),
-            _ => None,
-        };
-        let Some(listing) = listing else {
+    /// Asks for the tools, if calls wait for them and no list is on its way.
+    fn ask_for_list(&mut self) -> Option<Effect> {
+        if self.list.calls.is_empty() || self.is_list_coming() {
+            return None;
+        }
+        self.list.ask(None, Pages::default(), 0)
+    }
+
+    fn is_list_coming(&self) -> bool {
+        let is_wanted = |asked: &Asked| matches!(asked, Asked::List(page) if page.is_wanted);
+        self.list.judging
+            || self.list.own.iter().any(|own| !own.is_overdue)
+            || self.asked.iter().any(|(_, asked)| is_wanted(asked))
+    }
+
+    /// A list will not come. Calls that have waited for it go on, unless there is another one.
+    pub(super) fn list_lost(&mut self) -> Vec<Effect> {
+        match self.is_list_coming() {
+            true => Vec::new(),
+            false => self.release(),
+        }
+    }
+
+    /// The client no longer wants a list. Calls do.
+    pub(super) fn list_unwanted(&mut self, id: &Id) -> Option<Effect> {
+        if let Some(Asked::List(page)) = self.asked.get_mut(id) {
+            page.is_wanted = false;
+        }
+        self.ask_for_list()
+    }
+
+    /// The server answered a request of the client for tools.
+    pub(super) fn client_listed(&mut self, frame: &Frame, cursor: Option<&[u8]>) -> Listed {
+        let Some((listing, next)) = read(frame) else {
             return Listed {
                 shown: None,
-                effects: self.release(),
+                effects: self.ask_for_list().into_iter().collect(),
             };
         };
-        let pages = match page.own {
-            true => &mut self.list.own_pages,
-            false => &mut self.list.client_pages,
+        let pages = self.list.before(cursor).map(|mut pages| {
+            pages.add(&listing);
+            pages
+        });
+        let next = next.map(|next| cursor_at(frame, next));
+        let effect = match (pages, next) {
+            (Some(whole), None) => Some(self.judge(whole)),
+            (pages, next) => {
+                if let (Some(pages), Some(next)) = (pages, next) {
+                    self.list.remember(next, pages);
+                }
+                // SECURITY: what the client is shown counts at once, whatever follows.
+                let last = self.list.last.as_ref();
+                match last.and_then(|last| last.with(&listing)) {
+                    Some(list) => Some(self.judge(list)),
+                    None => self.ask_for_list(),
+                }
+            }
         };
-        if page.first {
-            pages.clear();
-        }
-        // A definition that cannot be read is not there; calls of it are refused as unlisted.
-        let readable = listing.definitions().flatten().cloned();
-        pages.extend(readable.take(MAX_TOOLS.saturating_sub(pages.len())));
-        let mut effects = Vec::new();
-        if !listing.has_more() {
-            let tools = std::mem::take(pages);
-            effects.push(self.judge(tools));
-        }
         let shown = self.settings.shown.as_ref();
         let shown = shown.and_then(|shown| listing.only(frame.bytes(), |name| shown.include(name)));
-        Listed { shown, effects }
+        Listed {
+            shown,
+            effects: effect.into_iter().collect(),
+        }
     }
 
     /// The server answered our own request: the client does not see it.
-    pub(super) fn own_listed(&mut self, frame: Frame) -> Vec<Effect> {
-        self.list.own = None;
-        let first = self.list.own_first;
-        let cursor = match frame.kind() {
-            Kind::Response { result, .. } => frame.member(Some(*result), "nextCursor"),
-            _ => None,
+    pub(super) fn own_listed(&mut self, frame: &Frame, own: Own) -> Vec<Effect> {
+        let Some((listing, next)) = read(frame) else {
+            return self.list_lost();
         };
-        let cursor = cursor.map(|cursor| String::from_utf8_lossy(frame.part(cursor)).into_owned());
-        let cursor = cursor.filter(|cursor| cursor != "null" && cursor.len() <= LONGEST_CURSOR);
-        let mut effects = self.listed(&frame, Page { first, own: true }).effects;
-        if let Some(cursor) = cursor
-            && self.list.count <= MAX_PAGES
-        {
-            effects.extend(self.list.ask(Some(&cursor)));
-        } else if !self.shelf.is_complete() && !self.list.judging {
-            effects.extend(self.release());
+        let mut pages = own.pages;
+        pages.add(&listing);
+        let Some(next) = next else {
+            return vec![self.judge(pages)];
+        };
+        let cursor = String::from_utf8_lossy(frame.part(next));
+        let asked = match cursor.len() <= LONGEST_CURSOR && own.count < MAX_PAGES {
+            true => self.list.ask(Some(&cursor), pages, own.count),
+            false => None,
+        };
+        match asked {
+            Some(asked) => vec![asked],
+            None => self.list_lost(),
         }
-        effects
     }
 
     /// Gives a whole list away to be judged.
     ///
     /// SECURITY: until it is back, no tool counts as known. Others may have pinned the same names since
     /// this session looked at the books.
-    fn judge(&mut self, tools: Vec<Definition>) -> Effect {
+    fn judge(&mut self, pages: Pages) -> Effect {
         self.shelf.expire();
         self.list.lists += 1;
         self.list.judging = true;
+        self.list.changed = false;
+        let tools = pages.tools.clone();
+        self.list.last = Some(pages);
         Effect::Judge(Box::new(List {
             number: self.list.lists,
             tools,
@@ -237,6 +335,7 @@ impl Session {
                 Delivery::default(),
             )),
         }
+        effects.extend(self.left_out());
         effects.extend(self.release());
         if std::mem::take(&mut self.list.changed) {
             self.shelf.expire();
@@ -253,15 +352,31 @@ impl Session {
             .collect()
     }
 
+    /// Tools for which there is no room are not known. The log says so.
+    fn left_out(&mut self) -> Option<Effect> {
+        let unlisted = self.list.last.as_ref().map_or(0, |list| list.left_out);
+        let count = unlisted + self.shelf.left_out();
+        let message = format!("the server lists too much; tools that were left out: {count}");
+        (count > 0).then(|| self.complain("tools_left_out", message, Delivery::default()))
+    }
+
     /// The server says that its tools have changed: the next call asks again.
     pub(super) fn list_changed(&mut self) {
         self.shelf.expire();
         self.list.changed = self.list.judging;
+        self.list.begun.clear();
+        self.list.last = None;
     }
 
+    /// Calls that have waited long enough go on. Nobody waits any longer for what they have waited for: the
+    /// calls that came later, and those that come, ask again.
     pub(super) fn release_late(&mut self, now: Instant) -> Vec<Effect> {
-        let late = self.list.deadline().is_some_and(|until| until <= now);
-        if !late {
+        let is_late = |until: &Option<Instant>| until.is_some_and(|until| until <= now);
+        let calls = std::mem::take(&mut self.list.calls);
+        let (late, calls): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|(_, until)| is_late(until));
+        self.list.calls = calls;
+        if late.is_empty() {
             return Vec::new();
         }
         let mut effects = vec![self.complain(
@@ -269,8 +384,39 @@ impl Session {
             "the server has not listed its tools in time".to_owned(),
             Delivery::default(),
         )];
-        effects.extend(self.release());
+        effects.extend(late.into_iter().map(|(call, _)| self.submit(call)));
+        self.list
+            .own
+            .iter_mut()
+            .for_each(|own| own.is_overdue = true);
+        let asked = self.asked.iter();
+        let lists = asked.filter(|(_, asked)| matches!(asked, Asked::List(_)));
+        let lists: Vec<Id> = lists.map(|(id, _)| id.clone()).collect();
+        for id in lists {
+            if let Some(Asked::List(page)) = self.asked.get_mut(&id) {
+                page.is_wanted = false;
+            }
+        }
+        effects.extend(self.ask_for_list());
         effects
+    }
+}
+
+/// The tools in an answer, and where it says how to ask for more.
+fn read(frame: &Frame) -> Option<(Listing, Option<Span>)> {
+    let Kind::Response { result, .. } = frame.kind() else {
+        return None;
+    };
+    let listing = Listing::read(frame.bytes(), *result, &LIMITS)?;
+    let next = frame.member(Some(*result), "nextCursor");
+    Some((listing, next.filter(|next| frame.part(*next) != b"null")))
+}
+
+/// A cursor, however it is written.
+pub(super) fn cursor_at(frame: &Frame, at: Span) -> Vec<u8> {
+    match frame.text(Some(at)) {
+        Some(text) => text.into_owned().into_bytes(),
+        None => frame.part(at).to_vec(),
     }
 }
 
@@ -280,6 +426,12 @@ const LIMITS: Limits = Limits {
     numbers: Numbers::Exact,
 };
 const LONGEST_CURSOR: usize = 4096;
+/// Of one list.
 const MAX_PAGES: u64 = 1000;
 /// What is beyond is not listed, and cannot be called.
 const MAX_TOOLS: usize = 10_000;
+/// The same for the bytes of definitions.
+const MAX_BYTES: usize = 16 << 20;
+/// How many lists of ours may be on their way, and how many of the client.
+const MAX_OWN: usize = 4;
+const MAX_BEGUN: usize = 8;

@@ -67,10 +67,9 @@ impl Session {
                 let withdraw = Effect::job(Job::Withdraw(held.approval));
                 vec![withdraw, self.instead(id, instead)]
             }
-            Some(Asked::List { .. }) => {
-                self.list.client_has_answer();
+            Some(Asked::List(_)) => {
                 let mut effects = vec![self.missing(id, code, instead)];
-                effects.extend(self.release());
+                effects.extend(self.list_lost());
                 effects
             }
             Some(Asked::Read(_) | Asked::Task { .. } | Asked::Open | Asked::Plain) => {
@@ -80,11 +79,11 @@ impl Session {
         }
     }
 
-    /// Our own request for tools will not be answered: calls that wait for it go on without.
-    pub(crate) fn own_unanswered(&mut self) -> Vec<Effect> {
-        match self.list.give_up() {
-            true => self.release(),
-            false => Vec::new(),
+    /// Our own request for tools under this id will not be answered: calls that wait for it go on without.
+    pub(crate) fn own_unanswered(&mut self, id: &Id) -> Vec<Effect> {
+        match self.list.take_own(id) {
+            Some(_) => self.list_lost(),
+            None => Vec::new(),
         }
     }
 

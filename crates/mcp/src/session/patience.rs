@@ -105,9 +105,8 @@ impl Session {
             let cancelled = reply::cancelled(id, "timeout");
             effects.push(Effect::ToServer(Outbound::own(cancelled)));
         }
-        if matches!(asked, Some(Asked::List { .. })) {
-            self.list.client_has_answer();
-            effects.extend(self.release());
+        if matches!(asked, Some(Asked::List(_))) {
+            effects.extend(self.list_lost());
         }
         effects
     }

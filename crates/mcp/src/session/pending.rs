@@ -24,10 +24,7 @@ pub(super) enum Asked {
     /// A call.
     Call(CallState),
     /// A page of tools.
-    List {
-        /// Whether it is the first page.
-        first: bool,
-    },
+    List(Page),
     /// Content, under this name.
     Read(String),
     /// How a task of the server stands.
@@ -41,6 +38,14 @@ pub(super) enum Asked {
     Open,
     /// Something that is passed on as it is.
     Plain,
+}
+
+/// A page of tools that a client asked for.
+pub(super) struct Page {
+    /// Its cursor; none for the first page.
+    pub(super) cursor: Option<Vec<u8>>,
+    /// Whether calls may wait for it.
+    pub(super) is_wanted: bool,
 }
 
 /// How far a call has come.

@@ -13,8 +13,7 @@ use crate::{Era, Fault};
 
 use super::calls::{lost, settle};
 use super::client::{SERVER_GONE, answer_of, shown_method};
-use super::list::Page;
-use super::pending::{Asked, CallState, ServerAsked};
+use super::pending::{Asked, CallState, Page, ServerAsked};
 use super::{Effect, Session, Unknown, record_then_client};
 
 impl Session {
@@ -91,7 +90,7 @@ impl Session {
                 Asked::Call(CallState::Waiting) => {
                     effects.push(Effect::ToClient(self.answer(&id, &refused)));
                 }
-                Asked::List { .. }
+                Asked::List(_)
                 | Asked::Read(_)
                 | Asked::Task { .. }
                 | Asked::Open
@@ -120,8 +119,8 @@ impl Session {
     }
 
     fn server_answer(&mut self, frame: Frame, id: &Id) -> Vec<Effect> {
-        if self.list.is_own(id) {
-            return self.own_listed(frame);
+        if let Some(own) = self.list.take_own(id) {
+            return self.own_listed(&frame, own);
         }
         if matches!(
             self.asked.get(id),
@@ -142,9 +141,8 @@ impl Session {
             Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)) => {
                 Vec::new()
             }
-            Asked::List { first } => {
-                self.list.client_has_answer();
-                let listed = self.listed(&frame, Page { first, own: false });
+            Asked::List(Page { cursor, .. }) => {
+                let listed = self.client_listed(&frame, cursor.as_deref());
                 let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
                 let shown = std::iter::once(Effect::ToClient(bytes));
                 shown.chain(listed.effects).collect()
@@ -249,8 +247,8 @@ impl Session {
 
     /// What is told in the place of an answer that cannot be read, and what follows.
     fn unreadable(&mut self, id: &Id, error: &FrameError) -> (Delivery, Vec<Effect>) {
-        if self.list.is_own(id) {
-            return (Delivery::default(), self.release());
+        if self.list.take_own(id).is_some() {
+            return (Delivery::default(), self.list_lost());
         }
         if matches!(
             self.asked.get(id),
@@ -271,10 +269,7 @@ impl Session {
                 let settled = settle(running, lost("server_frame_refused"), then);
                 return (Delivery::default(), vec![settled]);
             }
-            Some(Asked::List { .. }) => {
-                self.list.client_has_answer();
-                self.release()
-            }
+            Some(Asked::List(_)) => self.list_lost(),
             Some(_) => Vec::new(),
         };
         let then = Delivery {

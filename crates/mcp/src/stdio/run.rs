@@ -46,7 +46,7 @@ pub struct Door {
 pub trait Host {
     /// The server has listed all its tools: gives how they stand beside the books as they are now. What is
     /// new in them is kept then; `None` if that could not be done, and somebody was told why.
-    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf>;
+    fn judge(&mut self, tools: &[Arc<Definition>]) -> Option<Shelf>;
 }
 
 /// What other threads tell.

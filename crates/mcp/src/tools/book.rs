@@ -13,6 +13,8 @@ pub struct Book {
     /// Digests of the commands that start it; none if nobody has noted one.
     commands: BTreeSet<Digest>,
     pins: BTreeMap<String, Pin>,
+    /// How many bytes the definitions of pins take.
+    pinned: usize,
     /// What was seen and waits for somebody to look at it.
     proposed: BTreeMap<String, Definition>,
 }
@@ -28,6 +30,8 @@ pub struct Pin {
     pub reads: bool,
     /// The definition, for comparing; a manifest gives the digest alone.
     pub definition: Option<Json>,
+    /// How many bytes the definition takes.
+    size: usize,
 }
 
 /// How a tool was accepted.
@@ -51,6 +55,8 @@ pub enum Sighting {
     Same,
     /// It is not what was accepted.
     Changed,
+    /// It was never seen before, and the book has no room for it.
+    NoRoom,
 }
 
 /// A book that cannot be read back.
@@ -65,6 +71,7 @@ impl Book {
             server: server.into(),
             commands: BTreeSet::new(),
             pins: BTreeMap::new(),
+            pinned: 0,
             proposed: BTreeMap::new(),
         }
     }
@@ -103,7 +110,11 @@ impl Book {
     pub fn propose(&mut self, definition: &Definition) -> bool {
         let name = definition.name();
         let known = self.proposed.get(name) == Some(definition);
-        let room = self.proposed.len() < MAX_PROPOSED || self.proposed.contains_key(name);
+        let others = self.proposed.iter().filter(|(other, _)| *other != name);
+        let (count, bytes) = others.fold((0, 0), |(count, bytes), (_, one)| {
+            (count + 1, bytes + one.size())
+        });
+        let room = count < MAX_PROPOSED && bytes + definition.size() <= MAX_BYTES;
         let news = !known && room;
         if news {
             self.proposed.insert(name.to_owned(), definition.clone());
@@ -146,7 +157,7 @@ impl Book {
         let accepted = other.pins.iter();
         for (name, pin) in accepted.filter(|(_, pin)| pin.origin == Origin::Accepted) {
             let digest = pin.digest;
-            self.pins.insert(name.clone(), pin.clone());
+            self.set(name.clone(), pin.clone());
             if self
                 .proposed
                 .get(name)
@@ -162,6 +173,7 @@ impl Book {
         match self.pins.get(definition.name()) {
             Some(pin) if pin.digest == definition.digest() => Sighting::Same,
             Some(_) => Sighting::Changed,
+            None if !self.has_room(definition) => Sighting::NoRoom,
             None => {
                 self.pin(definition, Origin::FirstSight);
                 Sighting::New
@@ -178,15 +190,28 @@ impl Book {
     pub fn pin_digest(&mut self, tool: impl Into<String>, digest: Digest) {
         let definition = None;
         let origin = Origin::Manifest;
-        self.pins.insert(
+        self.set(
             tool.into(),
             Pin {
                 digest,
                 origin,
                 reads: false,
                 definition,
+                size: 0,
             },
         );
+    }
+
+    /// What a server shows takes so much of everybody's time and no more: whoever starts a server reads all
+    /// books.
+    fn has_room(&self, definition: &Definition) -> bool {
+        self.pins.len() < MAX_PINS && self.pinned + definition.size() <= MAX_BYTES
+    }
+
+    fn set(&mut self, tool: String, pin: Pin) {
+        self.pinned += pin.size;
+        let before = self.pins.insert(tool, pin);
+        self.pinned -= before.map_or(0, |before| before.size);
     }
 
     fn pin(&mut self, definition: &Definition, origin: Origin) {
@@ -195,8 +220,9 @@ impl Book {
             origin,
             reads: false,
             definition: Some(definition.value().clone()),
+            size: definition.size(),
         };
-        self.pins.insert(definition.name().to_owned(), pin);
+        self.set(definition.name().to_owned(), pin);
     }
 
     /// The book as it is kept.
@@ -236,7 +262,7 @@ impl Book {
         let tools = tools.ok_or(BookError("it has no tools"))?;
         let mut book = Self::new(server);
         for (name, one) in tools {
-            book.pins.insert(name.to_owned(), read_pin(name, one)?);
+            book.set(name.to_owned(), read_pin(name, one)?);
         }
         // Books from before commands were noted have none.
         let commands = json.get("commands").and_then(Json::as_array);
@@ -262,17 +288,19 @@ fn read_pin(name: &str, json: &Json) -> Result<Pin, BookError> {
     let digest = digest.ok_or(BookError("a digest is missing"))?;
     let origin = text("origin").and_then(Origin::parse);
     let definition = json.get("definition").filter(|value| !value.is_null());
+    let mut size = 0;
     if let Some(definition) = definition {
-        let read = Definition::from_json(definition.clone());
-        if !read.is_ok_and(|read| read.digest() == digest && read.name() == name) {
-            return Err(BookError("a definition does not have its digest"));
-        }
+        let read = Definition::from_json(definition.clone()).ok();
+        let read = read.filter(|read| read.digest() == digest && read.name() == name);
+        let read = read.ok_or(BookError("a definition does not have its digest"))?;
+        size = read.size();
     }
     Ok(Pin {
         digest,
         origin: origin.ok_or(BookError("an origin is missing"))?,
         reads: json.get("reads").and_then(Json::as_bool).unwrap_or(false),
         definition: definition.cloned(),
+        size,
     })
 }
 
@@ -295,4 +323,9 @@ impl Origin {
 
 /// A server that shows more than this is not for a person to review.
 const MAX_PROPOSED: usize = 1000;
+/// So many tools of a server are accepted by being seen; a person may accept more.
+const MAX_PINS: usize = 10_000;
+/// So many bytes have the definitions of all of them, and once more so many those that wait. Names stand in a
+/// book twice; whoever reads one has room for four times as much.
+const MAX_BYTES: usize = 8 << 20;
 const SCHEMA: &str = "countersign/tools/v1";

@@ -5,10 +5,11 @@ use countersign_canon::{Digest, Error, Json, Limits, Numbers};
 /// A definition with all its members, known and unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    // INVARIANT: `value` is an object whose `name` is `name`; `digest` is its digest.
+    // INVARIANT: `value` is an object whose `name` is `name`; `digest` is its digest, `size` its length in a book.
     name: String,
     value: Json,
     digest: Digest,
+    size: usize,
 }
 
 /// Why a definition cannot be used.
@@ -33,11 +34,12 @@ impl Definition {
         let name = value.get("name").and_then(Json::as_str);
         let name = name.ok_or(DefinitionError::Nameless)?.to_owned();
         // The sorted ASCII form keeps integers exact; schemas are full of 64-bit limits.
-        let digest = Digest::of(&value.to_sorted_ascii());
+        let text = value.to_sorted_ascii();
         Ok(Self {
             name,
             value,
-            digest,
+            digest: Digest::of(&text),
+            size: text.len(),
         })
     }
 
@@ -49,6 +51,11 @@ impl Definition {
     /// SHA-256 over the sorted ASCII form of all members.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// How many bytes it takes in a book.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// All members.

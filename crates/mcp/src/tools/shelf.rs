@@ -15,11 +15,15 @@ pub struct Shelf {
     others: Vec<Book>,
     /// The books of servers that may be this one, started by other words.
     kin: Vec<Book>,
+    /// Servers whose books cannot be read.
+    unread: Vec<String>,
     /// What accepted names look like, with the first of each look.
     looks: BTreeMap<String, String>,
     listed: BTreeMap<String, Listed>,
     complete: bool,
     changed_book: bool,
+    /// How many tools were left out because the book has no room.
+    left_out: usize,
 }
 
 /// How a tool relates to what was accepted.
@@ -70,11 +74,20 @@ impl Shelf {
             book,
             others,
             kin: Vec::new(),
+            unread: Vec::new(),
             looks,
             listed: BTreeMap::new(),
             complete: false,
             changed_book: false,
+            left_out: 0,
         }
+    }
+
+    /// The same beside servers whose books cannot be read: any name could be theirs.
+    #[must_use]
+    pub fn with_unread(mut self, servers: Vec<String>) -> Self {
+        self.unread = servers;
+        self
     }
 
     /// The same beside servers that may be this one: it may offer what they offer, and nothing else by that name.
@@ -90,6 +103,7 @@ impl Shelf {
     /// Puts a whole list on the shelf, in the place of what was there.
     pub fn fill<'a>(&mut self, definitions: impl IntoIterator<Item = &'a Definition>) {
         self.listed.clear();
+        self.left_out = 0;
         for definition in definitions {
             self.put(definition);
         }
@@ -130,6 +144,10 @@ impl Shelf {
             }
             Sighting::Same => self.book.withdraw(definition.name()),
             Sighting::Changed => self.book.propose(definition),
+            Sighting::NoRoom => {
+                self.left_out += 1;
+                false
+            }
         }
     }
 
@@ -155,8 +173,9 @@ impl Shelf {
             None => self
                 .shadowed(name, now)
                 .or(self.confusable(name))
-                // FAIL-CLOSED: what is listed and poses as nothing was accepted when it was seen.
-                .unwrap_or(Standing::Ambiguous),
+                // FAIL-CLOSED: what is listed and poses as nothing was accepted when it was seen, if there was
+                // room for it.
+                .unwrap_or(Standing::Unlisted),
         }
     }
 
@@ -181,6 +200,11 @@ impl Shelf {
         std::mem::take(&mut self.changed_book).then_some(&self.book)
     }
 
+    /// How many tools are not known because there is no room for them.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// The book.
     pub fn book(&self) -> &Book {
         &self.book
@@ -193,10 +217,11 @@ impl Shelf {
             pin.is_some_and(|pin| pin.digest != digest)
         };
         let other = self.others.iter().find(offers);
-        let first = other.or_else(|| self.kin.iter().find(differs))?;
-        (!self.book.pins().contains_key(name)).then(|| Standing::Shadowed {
-            server: first.server().to_owned(),
-        })
+        let first = other.or_else(|| self.kin.iter().find(differs));
+        // FAIL-CLOSED: whether a server was there first cannot be told from a book that cannot be read.
+        let first = first.map(|book| book.server().to_owned());
+        let server = first.or_else(|| self.unread.first().cloned())?;
+        (!self.book.pins().contains_key(name)).then_some(Standing::Shadowed { server })
     }
 
     fn confusable(&self, name: &str) -> Option<Standing> {

@@ -174,7 +174,7 @@ impl Scene {
     /// Holds a list against the book, and keeps it.
     pub fn judge(&mut self, list: &List) {
         let mut shelf = Shelf::new(self.book.clone(), Vec::new());
-        shelf.fill(list.tools());
+        shelf.fill(list.tools().iter().map(AsRef::as_ref));
         if let Some(book) = shelf.take_changed_book() {
             self.book = book.clone();
             self.times_kept += 1;

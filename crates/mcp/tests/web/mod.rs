@@ -141,10 +141,10 @@ struct Desk {
 struct Shared(Arc<Mutex<Book>>);
 
 impl Host for Shared {
-    fn judge(&mut self, tools: &[Definition]) -> Option<Shelf> {
+    fn judge(&mut self, tools: &[Arc<Definition>]) -> Option<Shelf> {
         let mut book = self.0.lock().unwrap();
         let mut shelf = Shelf::new(book.clone(), Vec::new());
-        shelf.fill(tools);
+        shelf.fill(tools.iter().map(AsRef::as_ref));
         *book = shelf.book().clone();
         Some(shelf)
     }

@@ -1,0 +1,219 @@
+//! Lists of tools: pages, lists at the same time, and lists that never come.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+
+use std::time::Duration;
+
+use scene::{Scene, error};
+
+/// A server that is told what to answer.
+fn silent() -> Scene {
+    let mut scene = Scene::new();
+    scene.answers = false;
+    scene
+}
+
+fn ask(scene: &mut Scene, id: usize, cursor: Option<&str>) {
+    let cursor = cursor.map_or_else(String::new, |cursor| format!(r#""cursor":"{cursor}""#));
+    scene.send(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{cursor}}}}}"#
+    ));
+}
+
+fn answer(scene: &mut Scene, id: &str, tools: &str, next: Option<&str>) {
+    let next = next.map_or_else(String::new, |next| format!(r#","nextCursor":"{next}""#));
+    scene.serve(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]{next}}}}}"#
+    ));
+}
+
+/// The server works on a call from now on.
+fn runs(scene: &mut Scene, id: usize, tool: &str) {
+    let before = scene.effects;
+    let got = call(scene, id, tool);
+    assert_eq!(scene.effects, before + 1, "{got:?}");
+}
+
+fn refused(scene: &mut Scene, id: usize, tool: &str, reason: &str) {
+    let got = call(scene, id, tool);
+    assert_eq!(error(&got[0]), (-32000, reason.to_owned()));
+}
+
+fn call(scene: &mut Scene, id: usize, tool: &str) -> Vec<String> {
+    scene.call(&id.to_string(), tool, &format!(r#"{{"n":{id}}}"#))
+}
+
+fn own(number: usize) -> String {
+    format!(r#""countersign-n0nce-{number}""#)
+}
+
+fn lists(scene: &Scene) -> usize {
+    let asked = scene.server.iter();
+    asked.filter(|frame| frame.contains("tools/list")).count()
+}
+
+const READ: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
+const WRITE: &str = r#"{"name":"write"}"#;
+
+#[test]
+fn a_page_is_part_of_the_list_whose_cursor_it_has() {
+    let mut scene = silent();
+    ask(&mut scene, 1, None);
+    ask(&mut scene, 2, None);
+    for id in ["1", "2"] {
+        answer(&mut scene, id, READ, Some("p2"));
+    }
+    ask(&mut scene, 3, Some("p2"));
+    ask(&mut scene, 4, Some("p2"));
+    for id in ["3", "4"] {
+        answer(&mut scene, id, WRITE, None);
+    }
+    runs(&mut scene, 5, "read");
+    // The last page once more, written in another way.
+    ask(&mut scene, 6, Some("\\u00702"));
+    answer(&mut scene, "6", WRITE, None);
+    runs(&mut scene, 7, "read");
+    runs(&mut scene, 8, "write");
+    // A page of a list that nobody has begun takes nothing away.
+    ask(&mut scene, 9, Some("p9"));
+    answer(&mut scene, "9", "", None);
+    runs(&mut scene, 10, "read");
+    assert_eq!(lists(&scene), 6, "we had no need to ask");
+}
+
+#[test]
+fn what_the_client_is_shown_counts_at_once() {
+    let mut scene = silent();
+    scene.list();
+    answer(&mut scene, "\"list\"", &format!("{READ},{WRITE}"), None);
+    runs(&mut scene, 1, "write");
+    // The first page of a list that never ends, or one that belongs to none.
+    let changed = r#"{"name":"write","description":"do this first"}"#;
+    ask(&mut scene, 2, None);
+    answer(&mut scene, "2", changed, Some("p2"));
+    refused(&mut scene, 3, "write", "TOOL_CHANGED");
+    runs(&mut scene, 4, "read");
+    ask(&mut scene, 5, Some("p7"));
+    answer(&mut scene, "5", WRITE, Some("p8"));
+    runs(&mut scene, 6, "write");
+}
+
+#[test]
+fn a_list_from_before_a_change_does_not_go_on() {
+    let mut scene = silent();
+    ask(&mut scene, 1, None);
+    answer(&mut scene, "1", READ, Some("p2"));
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    ask(&mut scene, 2, Some("p2"));
+    answer(&mut scene, "2", WRITE, None);
+    // So we ask.
+    call(&mut scene, 3, "write");
+    assert_eq!((scene.effects, lists(&scene)), (0, 3));
+    answer(&mut scene, &own(1), WRITE, None);
+    assert_eq!(scene.effects, 1);
+    refused(&mut scene, 4, "read", "TOOL_UNLISTED");
+    scene.terminate();
+}
+
+#[test]
+fn a_list_that_the_client_gave_up_keeps_no_call_waiting() {
+    let mut scene = silent();
+    ask(&mut scene, 1, None);
+    call(&mut scene, 2, "write");
+    assert_eq!(
+        lists(&scene),
+        1,
+        "the call waits for the list of the client"
+    );
+    scene.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    assert_eq!(lists(&scene), 2);
+    answer(&mut scene, &own(1), WRITE, None);
+    assert_eq!(scene.effects, 1);
+    // One that it leaves after the first page, or that fails.
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    ask(&mut scene, 3, None);
+    call(&mut scene, 4, "write");
+    answer(&mut scene, "3", READ, Some("p2"));
+    answer(&mut scene, &own(2), WRITE, None);
+    assert_eq!(scene.effects, 2);
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    ask(&mut scene, 5, None);
+    call(&mut scene, 6, "write");
+    scene.serve(r#"{"jsonrpc":"2.0","id":5,"error":{"code":-1,"message":"no"}}"#);
+    answer(&mut scene, &own(3), WRITE, None);
+    assert_eq!(scene.effects, 3);
+}
+
+#[test]
+fn a_list_that_did_not_come_is_asked_for_again() {
+    let mut scene = silent();
+    call(&mut scene, 1, "write");
+    scene.pass(Duration::from_secs(6));
+    call(&mut scene, 2, "write");
+    assert_eq!(lists(&scene), 1);
+    // The first has waited long enough; the second has more time, and for another list.
+    let got = scene.pass(Duration::from_secs(5));
+    assert_eq!(error(&got[0]), (-32000, "TOOL_UNLISTED".to_owned()));
+    assert_eq!((got.len(), lists(&scene)), (1, 2));
+    answer(&mut scene, &own(2), WRITE, None);
+    assert_eq!(scene.effects, 1);
+    // One that comes after all counts too.
+    answer(&mut scene, &own(1), &format!("{READ},{WRITE}"), None);
+    runs(&mut scene, 3, "read");
+    assert_eq!(scene.faults(), ["tools_not_listed"]);
+    // Nor does a call wait for ever on one of the client.
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    ask(&mut scene, 4, None);
+    call(&mut scene, 5, "write");
+    let got = scene.pass(Duration::from_secs(11));
+    assert_eq!(error(&got[0]), (-32000, "TOOL_UNLISTED".to_owned()));
+    call(&mut scene, 6, "write");
+    answer(&mut scene, &own(3), WRITE, None);
+    assert_eq!(scene.effects, 3);
+}
+
+#[test]
+fn pages_are_counted_in_each_list() {
+    let mut scene = silent();
+    let mut count = 0;
+    let mut pages = |scene: &mut Scene, number: usize| {
+        for page in 0..number {
+            count += 1;
+            let next = (page + 1 < number).then_some("more");
+            answer(scene, &own(count), WRITE.trim_end(), next);
+        }
+    };
+    for round in 1..=2 {
+        call(&mut scene, round, "other");
+        pages(&mut scene, 600);
+        scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    }
+    call(&mut scene, 3, "read");
+    pages(&mut scene, 1);
+    assert_eq!(lists(&scene), 1201);
+    // A list without an end is none.
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    call(&mut scene, 4, "write");
+    pages(&mut scene, 1001);
+    assert_eq!((lists(&scene), scene.effects), (2201, 0));
+}
+
+#[test]
+fn what_there_is_no_room_for_is_not_known_and_the_log_says_so() {
+    let mut scene = silent();
+    scene.list();
+    let long = "x".repeat(900_000);
+    let tools = (0..10).map(|n| format!(r#"{{"name":"t{n}","description":"{long}"}}"#));
+    let tools: Vec<String> = tools.chain([WRITE.to_owned()]).collect();
+    answer(&mut scene, "\"list\"", &tools.join(","), None);
+    assert_eq!(scene.book.pins().len(), 10);
+    assert_eq!(scene.faults(), ["tools_left_out"]);
+    refused(&mut scene, 1, "t9", "TOOL_UNLISTED");
+    runs(&mut scene, 2, "write");
+}
