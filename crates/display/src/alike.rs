@@ -18,12 +18,20 @@ pub fn unseen(name: &str) -> Option<Hidden> {
     hidden.or(spaces.then_some(Hidden::Space))
 }
 
-/// What is left of a name when invisible characters and look-alike letters are gone: once as it is,
-/// because `I` looks like `l`, and once in lower case, because people do not see case.
+/// What is left of a name when blanks around it, characters that nobody sees and look-alike letters are gone:
+/// once as it is, because `I` looks like `l`, and once in lower case, because people do not see case.
 pub fn outlines(name: &str) -> [String; 2] {
-    let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
-    let lower = visible.to_lowercase();
-    [skeleton(&visible).collect(), skeleton(&lower).collect()]
+    let seen: String = name.chars().filter(|c| !is_unseen(*c)).collect();
+    let seen = seen.trim();
+    // By way of upper case, which old forms of letters share with the usual ones: `ſ` and `s`.
+    let lower = seen.to_uppercase().to_lowercase();
+    [skeleton(seen).collect(), skeleton(&lower).collect()]
+}
+
+/// Whether a name looks the same without it.
+fn is_unseen(c: char) -> bool {
+    let is_blank = c.is_whitespace() && !matches!(hidden(c), Some(Hidden::Separator));
+    is_invisible(c) || (!is_blank && hidden(c).is_some_and(Hidden::is_alarming))
 }
 
 /// Characters that take no room: joiners, marks of direction, tags, variation selectors.
@@ -75,6 +83,8 @@ mod tests {
             ("read_file", "read_files"),
             ("get", "set"),
             ("a.b", "a-b"),
+            ("send mail", "sendmail"),
+            ("send\tmail", "sendmail"),
             ("x", "x"),
         ] {
             assert!(!alike(one, other), "{one} {other}");
@@ -84,6 +94,15 @@ mod tests {
             ("pay", "PAY"),
             ("list1", "listl"),
             ("a", "a\u{e0041}"),
+            ("send", "send "),
+            ("send", "\tsend\n"),
+            ("send", "send\u{3000}"),
+            ("send", "send\u{2028}"),
+            ("send", "send\0"),
+            ("send", "se\u{7}nd"),
+            ("send", "send\u{2800}"),
+            ("send", "\u{17f}end"),
+            ("mail", "ma\u{131}l"),
         ] {
             assert!(alike(one, other), "{one} {other}");
         }
