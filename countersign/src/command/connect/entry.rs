@@ -39,8 +39,8 @@ pub(super) struct Program {
     /// Where each of them stands.
     pub(super) args_at: Vec<Range<usize>>,
     pub(super) room: Room,
-    /// Its environment says where a name without a folder is looked up.
-    pub(super) sets_path: bool,
+    /// The variables that are set for it.
+    pub(super) env: Vec<String>,
 }
 
 /// Whether a variable says where programs are found.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use countersign_canon::scan::Scan;
 use countersign_canon::{Error, Limits, Numbers};
 
-use super::entry::{Entry, Found, Kind, Program, Room, Unreadable, is_path};
+use super::entry::{Entry, Found, Kind, Program, Room, Unreadable};
 
 /// Finds the servers in the object `member`, and in the one of each project.
 pub(super) fn read(text: &str, member: &str, projects: bool) -> Result<Found, Unreadable> {
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         let mut args = None;
         let mut remote = false;
         let mut unclear = None;
-        let mut sets_path = false;
+        let mut env = Vec::new();
         scan.object(|scan, key| {
             match (key.as_ref(), scan.peek()) {
                 ("command", Some(b'"')) => {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
                 }
                 ("url" | "serverUrl" | "httpUrl", _) => remote = true,
                 ("env" | "headers", Some(b'{')) => scan.object(|scan, name| {
-                    sets_path |= is_path(&name);
+                    env.push(name.into_owned());
                     self.found.secrets.push(scan.value()?);
                     Ok(())
                 })?,
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
                     args,
                     args_at,
                     room,
-                    sets_path,
+                    env,
                 })
             }
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign_canon::Json;
 
 use super::client::Form;
-use super::entry::{self, Entry, Found, Kind, Program, Unreadable};
+use super::entry::{self, Entry, Found, Kind, Program, Unreadable, is_path};
 
 /// How servers are started from now on.
 pub(super) struct Wrapper {
@@ -20,13 +20,15 @@ impl Wrapper {
     /// Puts us in front.
     fn connect(&self, name: &str, program: Program) -> Result<Rewritten, Reason> {
         if self.wraps(&program) {
-            return Err(match (self.is_this(&program), observes(&program.args)) {
-                (true, false) => Reason::Already,
-                (true, true) => Reason::Unclear("countersign only observes it"),
-                (false, _) => Reason::Unclear(
+            return Err(match self.is_this(&program) {
+                true => self.as_written(&program),
+                false => Reason::Unclear(
                     "what starts it is called countersign and may be another program",
                 ),
             });
+        }
+        if let Some(name) = steering(&program.env) {
+            return Err(Reason::Steered(name));
         }
         let mut words = vec!["mcp".to_owned()];
         words.extend(self.options.iter().cloned());
@@ -71,6 +73,35 @@ impl Wrapper {
         })
     }
 
+    /// Whether it is what we would have written.
+    ///
+    /// SECURITY: whoever else wrote it may have said where policies and approvals are looked for, or that nothing
+    /// is decided at all.
+    fn as_written(&self, program: &Program) -> Reason {
+        let mut words = program.args.iter().skip(1);
+        let mut missing: Vec<&String> = self.options.iter().collect();
+        loop {
+            let Some(word) = words.next() else {
+                return Reason::Unclear("no command follows `--`");
+            };
+            match word.as_str() {
+                "--" => break,
+                "--server" => drop(words.next()),
+                name if name.starts_with("--server=") => {}
+                _ if missing.contains(&word) => missing.retain(|option| *option != word),
+                _ => return Reason::Told(option(word)),
+            }
+        }
+        if words.next().is_none() {
+            return Reason::Unclear("no command follows `--`");
+        }
+        match (missing.first(), steering(&program.env)) {
+            (Some(missing), _) => Reason::Untold(option(missing)),
+            (None, Some(name)) => Reason::Steered(name),
+            (None, None) => Reason::Already,
+        }
+    }
+
     /// Whether it looks like us.
     fn wraps(&self, program: &Program) -> bool {
         let path = Path::new(&program.command);
@@ -85,7 +116,7 @@ impl Wrapper {
         let real = |path: &str| std::fs::canonicalize(path).ok();
         let command = program.command.as_str();
         match command == "countersign" {
-            true => !program.sets_path,
+            true => !program.env.iter().any(|name| is_path(name)),
             false => {
                 let is_same = || real(command).is_some_and(|it| Some(it) == real(&self.program));
                 command == self.program || (Path::new(command).is_absolute() && is_same())
@@ -94,11 +125,20 @@ impl Wrapper {
     }
 }
 
-/// Whether calls are recorded and not decided.
-fn observes(args: &[String]) -> bool {
-    let ours = args.iter().take_while(|word| *word != "--");
-    let ours: Vec<&str> = ours.map(String::as_str).collect();
-    ours.contains(&"--mode=observe") || ours.windows(2).any(|two| two == ["--mode", "observe"])
+/// The name of an option, without its value.
+fn option(word: &str) -> String {
+    let name = word.split_once('=').filter(|_| word.starts_with('-'));
+    name.map_or(word, |(name, _)| name).to_owned()
+}
+
+/// The first of these variables that says what this program does, where its data are, or which code it runs.
+fn steering(env: &[String]) -> Option<String> {
+    let steers = |name: &&String| {
+        let name = name.to_ascii_uppercase();
+        let ours = ["COUNTERSIGN_", "LD_", "DYLD_", "XDG_"];
+        name == "HOME" || ours.iter().any(|start| name.starts_with(start))
+    };
+    env.iter().find(steers).cloned()
 }
 
 /// How a server is started from now on, and what has to be written for it.
@@ -133,7 +173,7 @@ pub(super) struct Left {
     pub(super) reason: Reason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It goes through us already.
     Already,
@@ -141,8 +181,33 @@ pub(super) enum Reason {
     Apart,
     /// It is reached by its URL.
     Remote,
+    /// It goes through us, and we are told something that we would not write.
+    Told(String),
+    /// It goes through us, and we are not told what we would write.
+    Untold(String),
+    /// Its environment steers whoever starts it.
+    Steered(String),
     /// It cannot be told how it is started.
     Unclear(&'static str),
+}
+
+impl Reason {
+    /// Why it is not guarded; `None` if it is.
+    pub(super) fn objection(&self) -> Option<String> {
+        Some(match self {
+            Self::Already => return None,
+            Self::Apart => "it does not go through countersign".to_owned(),
+            Self::Remote => "it is reached by its URL".to_owned(),
+            Self::Told(word) => format!(
+                "it goes through countersign, but with `{word}`, which was not written by `connect`"
+            ),
+            Self::Untold(word) => {
+                format!("it goes through countersign, but without `{word}`")
+            }
+            Self::Steered(name) => format!("its `env` sets `{name}`, which steers countersign"),
+            Self::Unclear(reason) => (*reason).to_owned(),
+        })
+    }
 }
 
 /// Puts us in front of every server, or of those that are named. Only commands and arguments change.
@@ -230,10 +295,14 @@ pub(super) fn masked(text: &str, form: Form) -> Result<String, Unreadable> {
 }
 
 impl Plan {
-    /// The servers that went through us before.
+    /// The servers that went through us before, whatever we were told.
     pub(super) fn into_guarded(self) -> Vec<String> {
+        let through = |reason: &Reason| {
+            use Reason::{Already, Steered, Told, Untold};
+            matches!(reason, Already | Told(_) | Untold(_) | Steered(_))
+        };
         let already = self.left.into_iter();
-        let already = already.filter(|left| left.reason == Reason::Already);
+        let already = already.filter(|left| through(&left.reason));
         already.map(|left| left.server).collect()
     }
 

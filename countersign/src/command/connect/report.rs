@@ -6,7 +6,7 @@ use countersign_canon::Json;
 
 use super::client::Client;
 use super::file::Target;
-use super::plan::{Plan, Reason};
+use super::plan::Plan;
 use crate::output::{inline, visible};
 
 /// One line a server.
@@ -22,13 +22,9 @@ pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
         }
         for left in &plan.left {
             let name = named(&left.server, left.project.as_deref());
-            lines.push(match left.reason {
-                Reason::Already => format!("✓ {name}: through countersign already"),
-                Reason::Apart => {
-                    format!("✗ {name}: not guarded, it does not go through countersign")
-                }
-                Reason::Remote => format!("✗ {name}: not guarded, it is reached by its URL"),
-                Reason::Unclear(reason) => format!("✗ {name}: not guarded, {reason}"),
+            lines.push(match left.reason.objection() {
+                None => format!("✓ {name}: through countersign already"),
+                Some(reason) => format!("✗ {name}: not guarded, {}", inline(&reason)),
             });
         }
     }
@@ -74,12 +70,9 @@ pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) ->
             ])
         });
         let left = plan.left.iter().map(|left| {
-            let (guarded, reason) = match left.reason {
-                Reason::Already => (true, "it goes through countersign already"),
-                Reason::Apart => (false, "it does not go through countersign"),
-                Reason::Remote => (false, "it is reached by its URL"),
-                Reason::Unclear(reason) => (false, reason),
-            };
+            let objection = left.reason.objection();
+            let guarded = objection.is_none();
+            let reason = objection.unwrap_or_else(|| "it goes through countersign already".into());
             Json::object([
                 ("server", Json::from(left.server.as_str())),
                 ("project", Json::from(left.project.as_deref())),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, TableLike, Value};
 
-use super::entry::{Entry, Found, Kind, Program, Room, Unreadable, is_path};
+use super::entry::{Entry, Found, Kind, Program, Room, Unreadable};
 
 /// Finds the tables `mcp_servers.NAME`.
 pub(super) fn read(text: &str) -> Result<Found, Unreadable> {
@@ -55,7 +55,8 @@ fn server(text: &str, item: &Item) -> Kind {
         None => room_behind(text, item, &command_at).map(|room| (Vec::new(), Vec::new(), room)),
     };
     let env = table.get("env").and_then(|env| env.as_table_like());
-    let sets_path = env.is_some_and(|env| env.iter().any(|(name, _)| is_path(name)));
+    let env = env.into_iter().flat_map(|env| env.iter());
+    let env = env.map(|(name, _)| name.to_owned()).collect();
     match args {
         Err(reason) => Kind::Unclear(reason),
         Ok((args, args_at, room)) => Kind::Program(Program {
@@ -64,7 +65,7 @@ fn server(text: &str, item: &Item) -> Kind {
             args,
             args_at,
             room,
-            sets_path,
+            env,
         }),
     }
 }

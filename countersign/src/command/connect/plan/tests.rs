@@ -163,7 +163,31 @@ fn what_is_not_a_program_stays_and_is_named() {
         r#"{"command":"countersign","args":["mcp","--","x"]}"#,
         Reason::Already,
     );
+    check(
+        r#"{"command":"countersign","args":["mcp","--server","--mode=observe","--","x"],"env":{"KEY":"1"}}"#,
+        Reason::Already,
+    );
+    let told = |args: &str, word: &str| {
+        let server = format!(r#"{{"command":"countersign","args":["mcp",{args}"--","x"]}}"#);
+        check(&server, Reason::Told(word.to_owned()));
+    };
+    told(r#""--manifest","./x","#, "--manifest");
+    told(r#""--server=a","--data=./x","#, "--data");
+    told(r#""--policy=x","#, "--policy");
+    told(r#""--unknown-methods","pass","#, "--unknown-methods");
+    told(r#""--mode","observe","#, "--mode");
+    told(r#""serve","#, "serve");
+    for name in ["COUNTERSIGN_DATA", "LD_PRELOAD", "home", "XDG_DATA_HOME"] {
+        for command in [r#""countersign","args":["mcp","--","x"]"#, r#""npx""#] {
+            let server = format!(r#"{{"env":{{"K":"","{name}":""}},"command":{command}}}"#);
+            check(&server, Reason::Steered(name.to_owned()));
+        }
+    }
     let unclear = Reason::Unclear;
+    check(
+        r#"{"command":"countersign","args":["mcp","--server=a"]}"#,
+        unclear("no command follows `--`"),
+    );
     check(
         r#"{"type":"sse","command":"x"}"#,
         unclear("its type is not stdio"),
@@ -179,6 +203,17 @@ fn what_is_not_a_program_stays_and_is_named() {
         r#"{"command":"x","args":[1]}"#,
         unclear("its args are not all texts"),
     );
+    // What would be written now, and was not.
+    let text =
+        r#"{"mcpServers":{"a":{"command":"countersign","args":["mcp","--data=/a","--","x"]}}}"#;
+    let reason = |options: &[&str]| {
+        let plan = plan(text, CURSOR, &wrapper(options), &[]).unwrap();
+        plan.left[0].reason.clone()
+    };
+    assert_eq!(reason(&["--data=/a"]), Reason::Already);
+    assert_eq!(reason(&["--data=/b"]), Reason::Told("--data".to_owned()));
+    let untold = Reason::Untold("--manifest".to_owned());
+    assert_eq!(reason(&["--data=/a", "--manifest=/m"]), untold);
     // Our program, but not in front of a server.
     let text = r#"{"mcpServers":{"a":{"command":"countersign","args":["log","tail"]}}}"#;
     assert_eq!(
@@ -359,7 +394,7 @@ fn servers_are_taken_back_one_by_one() {
             format!(r#"{{"mcpServers":{{"a":{{"command":"countersign","args":[{args}]}}}}}}"#);
         let back = release(&text, CURSOR, &wrapper(&[]), &[]).unwrap();
         assert_eq!(back.text, text);
-        back.left[0].reason
+        back.left[0].reason.clone()
     };
     let unclear = Reason::Unclear("no command follows `--`");
     assert_eq!(reason(r#""mcp","--""#), unclear);
