@@ -67,7 +67,7 @@ impl Wrapper {
         }
         let revised = self.engine.revise(|current| {
             current
-                .for_manifest(Some(observed::manifest(shelf)?))
+                .for_manifest(Some(observed::manifest(shelf.book())?))
                 .map_err(|error| Failure::new(Code::Policy, error.to_string()))
         });
         // FAIL-CLOSED: the policies in force hold every call.

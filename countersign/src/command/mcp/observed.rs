@@ -2,7 +2,7 @@
 
 use countersign_canon::Json;
 use countersign_mcp::Method;
-use countersign_mcp::tools::Shelf;
+use countersign_mcp::tools::Book;
 use countersign_policy::manifest::Manifest;
 
 use crate::errors::{Code, Failure};
@@ -10,23 +10,24 @@ use crate::errors::{Code, Failure};
 /// A manifest from what people have accepted: what somebody said only reads may run, and about
 /// everything else nothing is known. There are no budgets, because nobody has set any.
 ///
+/// It holds all tools of the book, and not only those that one session is shown: sessions share it.
+///
 /// SECURITY: what the server says about its own tools does not count.
-pub(super) fn manifest(shelf: &Shelf) -> Result<Manifest, Failure> {
+pub(super) fn manifest(book: &Book) -> Result<Manifest, Failure> {
     // What has no name that a manifest can hold is refused as undeclared; the others are not to blame.
     let named = |name: &str| !name.is_empty() && !name.contains(is_blank);
-    let definitions = shelf.definitions();
-    let definitions = definitions.filter(|definition| named(definition.name()));
-    let tools = definitions.map(|definition| {
-        let effect = match shelf.book().reads(definition) {
+    let pins = book.pins().iter().filter(|(name, _)| named(name));
+    let tools = pins.map(|(name, pin)| {
+        let effect = match pin.reads {
             true => "read",
             false => "unknown",
         };
         let tool = Json::object([
-            ("definition", Json::from(definition.digest().to_string())),
-            ("server", Json::from(shelf.book().server())),
+            ("definition", Json::from(pin.digest.to_string())),
+            ("server", Json::from(book.server())),
             ("side_effect", Json::from(effect)),
         ]);
-        (definition.name().to_owned(), tool)
+        (name.clone(), tool)
     });
     // What is read by a method of its own is declared like a tool.
     let unknown = || Json::object([("side_effect", Json::from("unknown"))]);
@@ -74,9 +75,28 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 #[cfg(test)]
 mod tests {
-    use countersign_mcp::tools::{Book, Definition};
+    use countersign_mcp::tools::{Definition, Shelf};
 
     use super::*;
+
+    #[test]
+    fn what_one_session_is_shown_takes_nothing_from_another() {
+        let definition = |name: &str| {
+            let text = format!(r#"{{"name":"{name}"}}"#);
+            Definition::read(text.as_bytes()).unwrap()
+        };
+        let (look, other) = (definition("look"), definition("other"));
+        let mut book = Book::new("s");
+        book.accept(&look);
+        assert!(book.accept_seen("look", look.digest(), true));
+        let mut shelf = Shelf::new(book, Vec::new());
+        shelf.fill([&other]);
+        let manifest = manifest(shelf.book()).unwrap();
+        for one in [&look, &other] {
+            let tool = manifest.tool(one.name()).unwrap();
+            assert_eq!(tool.definition, Some(one.digest()));
+        }
+    }
 
     #[test]
     fn tools_without_a_usable_name_leave_the_others_as_they_are() {
@@ -96,7 +116,7 @@ mod tests {
         let definitions: Vec<_> = names.iter().filter_map(|name| definition(name)).collect();
         let mut shelf = Shelf::new(Book::new("s"), Vec::new());
         shelf.fill(&definitions);
-        let manifest = manifest(&shelf).unwrap();
+        let manifest = manifest(shelf.book()).unwrap();
         assert!(manifest.tool("look").is_some());
         for name in &names[1..] {
             assert!(manifest.tool(name).is_none(), "{name:?}");
