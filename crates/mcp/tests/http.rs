@@ -81,6 +81,31 @@ async fn held_and_denied_calls_do_not_reach_the_server() {
     web.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn we_read_every_page_before_a_call_goes_on() {
+    let pages = |seen: &Seen| {
+        let message = seen.message();
+        let cursor = message
+            .get("params")
+            .and_then(|params| params.get("cursor"));
+        let page = match cursor.and_then(|cursor| cursor.as_str().map(str::to_owned)) {
+            None => r#"{"tools":[{"name":"other"}],"nextCursor":"2"}"#,
+            Some(two) if two == "2" => r#"{"tools":[{"name":"more"}],"nextCursor":"3"}"#,
+            Some(_) => r#"{"tools":[{"name":"write"}]}"#,
+        };
+        let is_list = seen.method().as_deref() == Some("tools/list");
+        let head = "content-type: application/json\r\n";
+        is_list.then(|| Answer::Body(200, head, seen.result(page)))
+    };
+    let web = Web::with(pages, |_| {}).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client.post(&call("1", "write", "{}")).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}
+
 /// A server that sends events as the test says.
 async fn streaming() -> (Web, Events) {
     let (events, receiver) = mpsc::unbounded_channel();

@@ -95,9 +95,9 @@ impl Wrapper {
         if words.next().is_none() {
             return Reason::Unclear("no command follows `--`");
         }
-        match (missing.first(), steering(&program.env)) {
-            (Some(missing), _) => Reason::Untold(option(missing)),
-            (None, Some(name)) => Reason::Steered(name),
+        match (steering(&program.env), missing.first()) {
+            (Some(name), _) => Reason::Steered(name),
+            (None, Some(missing)) => Reason::Untold(option(missing)),
             (None, None) => Reason::Already,
         }
     }
