@@ -320,9 +320,8 @@ impl Policies {
             .chain(&sources.shadow)
             .cloned()
             .collect();
-        let tested = testing::run(&policies, &sources.tests, self.capability.manifest())?;
-        let failed = tested
-            .tests
+        let tests = testing::results(&policies, &sources.tests, self.capability.manifest())?;
+        let failed = tests
             .into_iter()
             .find_map(|test| Some((test.failure?, test.file, test.line, test.name)));
         match failed {

@@ -10,11 +10,14 @@
 //! is never an answer.
 
 mod bundle;
+mod cycles;
+mod effort;
 mod evaluate;
 mod growth;
 mod inspect;
 mod recursion;
 pub mod testing;
+mod text;
 mod types;
 mod value;
 

@@ -12,6 +12,7 @@ use regorus::{Engine, Value};
 
 use super::evaluate::Evaluator;
 use super::inspect::{self, Syntax};
+use super::text;
 
 /// One file of policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,12 +79,7 @@ impl Bundle {
         engine.set_strict_builtin_errors(true);
         engine.set_execution_timer_config(time_limit());
         for source in sources {
-            engine
-                .add_policy(source.name.clone(), source.text.clone())
-                .map_err(|error| BundleError::Parse {
-                    file: source.name.clone(),
-                    problem: error.to_string(),
-                })?;
+            text::add(source, &mut engine)?;
         }
         let syntax = engine
             .get_ast_as_json()

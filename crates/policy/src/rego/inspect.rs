@@ -184,7 +184,8 @@ impl Syntax {
         let all = self.inputs.clone();
         self.inputs.retain(|path| {
             let longer = format!("{path}.");
-            !all.iter().any(|other| other.starts_with(&longer))
+            let next = all.range(longer.clone()..).next();
+            !next.is_some_and(|next| next.starts_with(&longer))
         });
     }
 

@@ -7,12 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use countersign_canon::Json;
 
+use super::cycles::Graph;
 use super::inspect::path;
 
 /// Rules and functions by their full names without `data.`, with everything that they may look at.
 #[derive(Default)]
 pub(super) struct Functions {
     functions: BTreeSet<String>,
+    /// The last parts of the functions' names.
+    names: BTreeSet<String>,
     uses: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -47,6 +50,7 @@ impl Functions {
             };
             let name = format!("{package}.{name}");
             if kind == "Func" {
+                self.names.insert(last(&name).to_owned());
                 self.functions.insert(name.clone());
             }
             // Only parameters hide rules for certain; a variable of the same name counts as the rule.
@@ -73,39 +77,91 @@ impl Functions {
 
     /// Whether a call is one of these functions, as far as its name tells.
     pub(super) fn has(&self, call: &str) -> bool {
-        let last = call.rsplit('.').next().unwrap_or_default();
+        let last = last(call);
         let is_local = last == call || call.starts_with("data.");
-        let is_named = |name: &String| name.rsplit('.').next() == Some(last);
-        is_local && self.functions.iter().any(is_named)
+        is_local && self.names.contains(last)
     }
 
     /// A function that can come to itself, by its full name.
     pub(super) fn recursive(&self) -> Option<String> {
-        let name = self
-            .functions
-            .iter()
-            .find(|start| self.reaches_itself(start))?;
-        Some(format!("data.{name}"))
-    }
-
-    fn reaches_itself(&self, start: &str) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<&String> = self.used_by(start).collect();
-        while let Some(rule) = open.pop() {
-            if rule == start {
-                return true;
-            }
-            if seen.insert(rule) {
-                open.extend(self.used_by(rule));
+        let mut places = Places::default();
+        for (rule, uses) in &self.uses {
+            let rule = places.rule(rule);
+            for used in uses {
+                places.look(rule, used);
             }
         }
-        false
+        let cyclic = places.graph.cyclic();
+        let is_cyclic = |place: &usize| cyclic.get(rule(*place)) == Some(&true);
+        let mut functions = self.functions.iter();
+        let name = functions.find(|name| places.by_name.get(*name).is_some_and(is_cyclic))?;
+        Some(format!("data.{name}"))
+    }
+}
+
+/// Everything that has a name, and what leads from one to the other.
+///
+/// Looking at a name looks at the rule there, at all below it, and at those that hold it. Of each place
+/// the graph has three nodes, so that a name that is looked at costs as many edges as it has parts: its
+/// rule, everything from there down, everything from there up.
+#[derive(Default)]
+struct Places {
+    by_name: BTreeMap<String, usize>,
+    graph: Graph,
+}
+
+impl Places {
+    fn rule(&mut self, name: &str) -> usize {
+        let place = self.place(name);
+        self.graph.join(down(place), rule(place));
+        self.graph.join(up(place), rule(place));
+        place
     }
 
-    fn used_by(&self, rule: &str) -> impl Iterator<Item = &String> {
-        let uses = self.uses.get(rule).into_iter().flatten();
-        uses.flat_map(|used| self.uses.keys().filter(move |rule| overlap(rule, used)))
+    fn look(&mut self, from: usize, name: &str) {
+        let place = self.place(name);
+        self.graph.join(rule(from), down(place));
+        self.graph.join(rule(from), up(place));
     }
+
+    /// The place of a name, with those of all names that hold it.
+    fn place(&mut self, name: &str) -> usize {
+        let ends = name.match_indices('.').map(|(end, _)| end);
+        let holders = ends.chain((!name.is_empty()).then_some(name.len()));
+        let mut place = self.known("").0;
+        for end in holders {
+            let (inner, is_new) = self.known(name.get(..end).unwrap_or_default());
+            if is_new {
+                self.graph.join(down(place), down(inner));
+                self.graph.join(up(inner), up(place));
+            }
+            place = inner;
+        }
+        place
+    }
+
+    fn known(&mut self, name: &str) -> (usize, bool) {
+        let next = self.by_name.len();
+        match self.by_name.get(name) {
+            Some(place) => (*place, false),
+            None => {
+                self.by_name.insert(name.to_owned(), next);
+                (next, true)
+            }
+        }
+    }
+}
+
+const fn rule(place: usize) -> usize {
+    place * 3
+}
+
+const fn down(place: usize) -> usize {
+    place * 3 + 1
+}
+
+const fn up(place: usize) -> usize {
+    place * 3 + 2
 }
 
 impl File<'_> {
@@ -132,17 +188,12 @@ impl File<'_> {
     }
 }
 
-/// Whether looking at one name looks at the other: they are the same, or one holds the other.
-fn overlap(one: &str, other: &str) -> bool {
-    let holds = |outer: &str, inner: &str| {
-        let rest = inner.strip_prefix(outer);
-        outer.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    holds(one, other) || holds(other, one)
-}
-
 fn first(name: &str) -> &str {
     name.split('.').next().unwrap_or_default()
+}
+
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
 }
 
 /// What names stand for that a file has imported.

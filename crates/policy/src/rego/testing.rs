@@ -21,6 +21,7 @@ use regorus::{Engine, Value};
 use super::bundle::{BundleError, CHECK_INTERVAL, Source};
 use super::inspect;
 use super::object;
+use super::text;
 use crate::capability;
 use crate::manifest::Manifest;
 
@@ -64,25 +65,11 @@ pub fn run(
     tests: &[Source],
     manifest: Option<&Manifest>,
 ) -> Result<Tested, BundleError> {
-    let outlines = tests.iter().map(outline).collect::<Result<Vec<_>, _>>()?;
+    let suite = Suite::of(tests, manifest)?;
     // Said of the policies as they are written.
     drop(engine(policies.iter().chain(tests))?);
     let conditioned: Vec<Source> = policies.iter().map(branches::with_conditions).collect();
-    let run = |policies: &[Source]| {
-        let mut engine = engine(policies.iter().chain(tests))?;
-        if let Some(manifest) = manifest {
-            let data = object([("manifest", capability::index(Some(manifest)))]);
-            engine
-                .add_data(data)
-                .map_err(|error| BundleError::Data(error.to_string()))?;
-        }
-        let tests: Vec<Test> = outlines
-            .iter()
-            .flat_map(|outline| run_file(outline, &outlines, &mut engine))
-            .collect();
-        Ok::<_, BundleError>((tests, engine))
-    };
-    let (tests, engine) = run(&conditioned)?;
+    let (tests, engine) = suite.run(&conditioned)?;
     let mut coverage = coverage(policies, &engine)?;
     for (at, (policy, covered)) in policies.iter().zip(&mut coverage).enumerate() {
         for (line, without) in branches::without_defaults(policy) {
@@ -92,7 +79,7 @@ pub fn run(
                 false => other.clone(),
             });
             let others: Vec<Source> = others.collect();
-            let missed = run(&others).is_ok_and(|(again, _)| again == tests);
+            let missed = suite.run(&others).is_ok_and(|(again, _)| again == tests);
             let (to, from) = match missed {
                 true => (&mut covered.missed, &mut covered.covered),
                 false => (&mut covered.covered, &mut covered.missed),
@@ -102,6 +89,46 @@ pub fn run(
         }
     }
     Ok(Tested { tests, coverage })
+}
+
+/// The same, for whoever only wants to know whether they pass: what they reach takes much longer to tell.
+pub fn results(
+    policies: &[Source],
+    tests: &[Source],
+    manifest: Option<&Manifest>,
+) -> Result<Vec<Test>, BundleError> {
+    let (tests, _) = Suite::of(tests, manifest)?.run(policies)?;
+    Ok(tests)
+}
+
+/// Tests, to be run with one set of policies after the other.
+struct Suite<'t> {
+    tests: &'t [Source],
+    outlines: Vec<Outline>,
+    manifest: Option<&'t Manifest>,
+}
+
+impl<'t> Suite<'t> {
+    fn of(tests: &'t [Source], manifest: Option<&'t Manifest>) -> Result<Self, BundleError> {
+        Ok(Self {
+            tests,
+            outlines: tests.iter().map(outline).collect::<Result<_, _>>()?,
+            manifest,
+        })
+    }
+
+    fn run(&self, policies: &[Source]) -> Result<(Vec<Test>, Engine), BundleError> {
+        let mut engine = engine(policies.iter().chain(self.tests))?;
+        if let Some(manifest) = self.manifest {
+            let data = object([("manifest", capability::index(Some(manifest)))]);
+            engine
+                .add_data(data)
+                .map_err(|error| BundleError::Data(error.to_string()))?;
+        }
+        let outlines = self.outlines.iter();
+        let tests = outlines.flat_map(|outline| run_file(outline, &self.outlines, &mut engine));
+        Ok((tests.collect(), engine))
+    }
 }
 
 fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, BundleError> {
@@ -115,7 +142,7 @@ fn engine<'s>(sources: impl Iterator<Item = &'s Source>) -> Result<Engine, Bundl
         check_interval: CHECK_INTERVAL,
     });
     for source in sources {
-        outline::add(source, &mut engine)?;
+        text::add(source, &mut engine)?;
     }
     let tree = engine.get_ast_as_json().ok();
     let syntax = tree.and_then(|tree| inspect::syntax(&tree));

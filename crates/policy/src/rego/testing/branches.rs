@@ -8,8 +8,8 @@
 use countersign_canon::{Json, Limits, Numbers};
 use regorus::Engine;
 
-use super::outline;
 use crate::rego::bundle::Source;
+use crate::rego::text;
 
 /// The same policy, with a condition behind each `else` that has none. Lines stay where they are.
 pub(super) fn with_conditions(policy: &Source) -> Source {
@@ -60,7 +60,7 @@ fn closed(end: usize, text: &str) -> Option<usize> {
 fn rules(policy: &Source) -> Option<Vec<Json>> {
     let mut engine = Engine::new();
     engine.set_rego_v0(false);
-    outline::add(policy, &mut engine).ok()?;
+    text::add(policy, &mut engine).ok()?;
     let limits = Limits {
         max_bytes: usize::MAX,
         max_depth: 512,

@@ -9,6 +9,7 @@ use regorus::unstable::BUILTINS;
 use super::{Fault, UNREADABLE};
 use crate::rego::bundle::{BundleError, Source};
 use crate::rego::inspect::FORBIDDEN;
+use crate::rego::text;
 
 /// The package and the rules of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Rule {
 pub fn outline(source: &Source) -> Result<Outline, BundleError> {
     let mut engine = Engine::new();
     engine.set_rego_v0(false);
-    add(source, &mut engine)?;
+    text::add(source, &mut engine)?;
     let tree = engine.get_ast_as_json().ok();
     tree.and_then(|tree| read(&tree, source))
         .ok_or_else(|| BundleError::Compile(UNREADABLE.to_owned()))
@@ -73,14 +74,6 @@ pub fn unknown_calls(outlines: &[Outline]) -> Vec<Fault> {
         calls.map(fault).collect::<Vec<_>>()
     };
     outlines.iter().flat_map(faults).collect()
-}
-
-pub(super) fn add(source: &Source, engine: &mut Engine) -> Result<(), BundleError> {
-    let added = engine.add_policy(source.name.clone(), source.text.clone());
-    added.map(drop).map_err(|error| BundleError::Parse {
-        file: source.name.clone(),
-        problem: error.to_string(),
-    })
 }
 
 fn read(tree: &str, source: &Source) -> Option<Outline> {
