@@ -41,9 +41,27 @@ pub use near::nearest;
 pub use pointer::{Pointer, PointerError, segment};
 pub use section::Section;
 
-use countersign_canon::{Digest, Json, Limits};
+use countersign_canon::{Digest, Json, Limits, Reason};
 
 use crate::matcher;
+
+/// Reads JSON if the text starts with `{`, YAML otherwise. A YAML document may start like that, too, and is
+/// read as one where its signs are not those of JSON.
+pub fn admit(text: &[u8], limits: &Limits) -> Result<Json, ManifestError> {
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        return Ok(yaml::admit(text, limits)?);
+    }
+    Json::admit(text, limits).or_else(|error| {
+        // FAIL-CLOSED: what is JSON and in doubt is not looked at again with other eyes.
+        let is_syntax = matches!(
+            error.reason(),
+            Reason::UnexpectedByte(_) | Reason::TrailingData
+        );
+        let flow = is_syntax.then(|| yaml::admit(text, limits).ok());
+        flow.flatten().ok_or(error.into())
+    })
+}
 
 /// A manifest that was read and found valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +80,9 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Reads JSON if the text starts with `{`, YAML otherwise.
+    /// Reads JSON or YAML.
     pub fn read(text: &[u8]) -> Result<Self, ManifestError> {
-        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-        let source = match first {
-            Some(b'{') => Json::admit(text, &LIMITS)?,
-            _ => yaml::admit(text, &LIMITS)?,
-        };
-        Self::from_json(&source)
+        Self::from_json(&admit(text, &LIMITS)?)
     }
 
     /// Reads a whole manifest, with everything that a manifest needs.

@@ -282,6 +282,40 @@ fn yaml_and_json_are_the_same_manifest() {
 }
 
 /// JSON as block style YAML, without the member `schema`.
+#[test]
+fn yaml_may_start_like_json() {
+    let flow = "{schema: countersign/manifest/v1, 'name': reader, \"version\": '1', publisher: acme,\n\
+                permissions: {tools: {read_file: {side_effect: read,},},},} # as one line";
+    let block = "schema: countersign/manifest/v1\nname: reader\nversion: '1'\npublisher: acme\n\
+                 permissions: {tools: {read_file: {side_effect: read}}}";
+    let from_flow = Manifest::read(flow.as_bytes()).unwrap();
+    assert_eq!(from_flow, Manifest::read(block.as_bytes()).unwrap());
+    // The other reader is for other signs, not for other rules.
+    let refused = |text: &str| Manifest::read(text.as_bytes()).unwrap_err().to_string();
+    for (text, expect) in [
+        (r#"{"name": "a", "name": "b"}"#, "duplicate key `name`"),
+        ("{name: a, name: b}", "unexpected"),
+        (r#"{"name": 01}"#, "malformed number"),
+        (r#"{"name": NaN}"#, "not a number"),
+        (r#"{"name": 1e999}"#, "number out of range"),
+        (r#"{"name": "\ud800"}"#, "lone surrogate"),
+        (r#"{"name": "\x41"}"#, "invalid escape"),
+        (r#"{"name": "a"} {"name": "b"}"#, "trailing data"),
+        (r#"{"name": "a""#, "unexpected end"),
+        ("{name: a}\n---\n{name: b}", "unexpected"),
+        ("{name: &a b}", "unexpected"),
+    ] {
+        let found = refused(text);
+        assert!(found.contains(expect), "{text}: {found}");
+    }
+    for deep in [
+        format!("{}1{}", r#"{"a":"#.repeat(500), "}".repeat(500)),
+        format!("{}1{}", "{a: ".repeat(500), "}".repeat(500)),
+    ] {
+        assert!(Manifest::read(deep.as_bytes()).is_err());
+    }
+}
+
 fn to_yaml(json: &Json, depth: usize) -> String {
     let Json::Object(members) = json else {
         let text = String::from_utf8(json.to_jcs().unwrap()).unwrap();

@@ -1,19 +1,14 @@
 //! Several documents as one: additive, and nothing is overridden.
 
 use countersign_canon::{Json, Limits, Object};
-use countersign_policy::manifest::{self as common, yaml};
+use countersign_policy::manifest as common;
 
 use super::read::{self, Overlay};
 use super::{Manifest, ManifestError};
 
-/// Reads one document: JSON if the text starts with `{`, YAML otherwise.
+/// Reads one document, JSON or YAML.
 pub(super) fn document(text: &[u8], name: &str) -> Result<Overlay, ManifestError> {
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    let source = match first {
-        Some(b'{') => Json::admit(text, &LIMITS).map_err(common::ManifestError::from),
-        _ => yaml::admit(text, &LIMITS).map_err(common::ManifestError::from),
-    };
-    let source = source.map_err(|error| ManifestError::Document {
+    let source = common::admit(text, &LIMITS).map_err(|error| ManifestError::Document {
         document: name.to_owned(),
         error,
     })?;
