@@ -51,15 +51,8 @@ fn under(question: &Json, policies: &Policies) -> Json {
         args: payload.get("args").unwrap_or(&null),
         sanitizer_key: payload.get("sanitizer_key").and_then(Json::as_str),
     };
-    let snapshot = match question.get("snapshot") {
-        // FAIL-CLOSED: a session that nobody knows has used up everything.
-        None | Some(Json::Null) => return verdict("deny", "BUDGET_EXCEEDED", None),
-        Some(snapshot) => snapshot,
-    };
-    match whatif::judge(&action, None, snapshot, policies) {
-        Ok((judgement, _)) => whatif::Answer::from(judgement).to_json(),
-        Err(_) => verdict("deny", "INVALID_SNAPSHOT", None),
-    }
+    let snapshot = question.get("snapshot").unwrap_or(&null);
+    whatif::answer(&action, snapshot, policies).to_json()
 }
 
 const UNDECLARED: &str = "PERMISSION_UNDECLARED";

@@ -3,6 +3,8 @@
 //!
 //! Paths are judged by their letters: no disk is looked at, so links are not followed.
 
+mod unreadable;
+
 use std::collections::HashMap;
 
 use countersign_canon::{Digest, Json, Object};
@@ -10,7 +12,7 @@ use countersign_event::EventType;
 
 use crate::capability::{Capability, Constraints, Judgement};
 use crate::facts::{Action, Facts, State, Surroundings};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ManifestError};
 use crate::matcher::Link;
 use crate::rego::{BundleError, Source};
 use crate::{Classification, Decision, Hearing, Offered, Opinion, Policies};
@@ -57,7 +59,7 @@ pub fn judge(
     snapshot: &Json,
     policies: &Policies,
 ) -> Result<(Judgement, Vec<Opinion>), SnapshotError> {
-    let state = state(snapshot, action.sanitizer_key)?;
+    let state = State::strict(snapshot, action.sanitizer_key)?;
     let manifest = policies.capability().manifest();
     let facts = classified(facts(action, state, manifest), offered, manifest);
     let (mut judgement, opinions) = policies.judge(
@@ -72,6 +74,19 @@ pub fn judge(
         judgement.constraints = None;
     }
     Ok((judgement, opinions))
+}
+
+/// The same for whoever sends what cannot be read as often as not: the answer is a refusal then, by the rule
+/// that looks at the part of the snapshot, if there is one.
+pub fn answer(action: &Action<'_>, snapshot: &Json, policies: &Policies) -> Answer {
+    if let Ok((judgement, _)) = judge(action, None, snapshot, policies) {
+        return judgement.into();
+    }
+    let (state, _) = state(snapshot, action.sanitizer_key);
+    let manifest = policies.capability().manifest();
+    let facts = classified(facts(action, state, manifest), None, manifest);
+    let answer = Answer::from(policies.capability().judge(&facts));
+    answer.or_refused(Some(INVALID_SNAPSHOT))
 }
 
 impl Desk {
@@ -101,7 +116,7 @@ impl Desk {
             None => return Err(UNDECLARED),
         }
         let manifest = request.get("manifest").unwrap_or(&Json::Null);
-        let manifest = Manifest::partial(manifest).map_err(|_| INVALID_MANIFEST)?;
+        let (manifest, mut fault) = readable(manifest)?;
         let payload = event.get("payload").unwrap_or(&Json::Null);
         let tool = payload.get("tool_name").and_then(Json::as_str);
         // Known before anything is compiled.
@@ -113,13 +128,9 @@ impl Desk {
             args: payload.get("args").unwrap_or(&Json::Null),
             sanitizer_key: payload.get("sanitizer_key").and_then(Json::as_str),
         };
-        let state = match request.get("snapshot") {
-            // FAIL-CLOSED: a session that nobody knows has used up everything.
-            None | Some(Json::Null) => return Err(BUDGET_EXCEEDED),
-            Some(snapshot) => {
-                state(snapshot, action.sanitizer_key).map_err(|_| INVALID_SNAPSHOT)?
-            }
-        };
+        let snapshot = request.get("snapshot").unwrap_or(&Json::Null);
+        let (state, problem) = state(snapshot, action.sanitizer_key);
+        fault = fault.or(problem.map(|_| INVALID_SNAPSHOT));
         let server = payload.get("server").and_then(Json::as_str);
         let offered = server.map(|server| Offered {
             server,
@@ -129,7 +140,7 @@ impl Desk {
         let facts = facts(&action, state, Some(&manifest));
         let facts = classified(facts, offered.as_ref(), Some(&manifest));
         let capability = self.compiled(manifest).map_err(|_| INVALID_MANIFEST)?;
-        Ok(capability.judge(&facts).into())
+        Ok(Answer::from(capability.judge(&facts)).or_refused(fault))
     }
 
     fn compiled(&mut self, manifest: Manifest) -> Result<&Capability, BundleError> {
@@ -161,6 +172,14 @@ impl Answer {
 
     fn refused(reason: &str) -> Self {
         Self::new(Decision::Deny, reason)
+    }
+
+    /// FAIL-CLOSED: where something could not be read, only a denial stands.
+    fn or_refused(self, fault: Option<&'static str>) -> Self {
+        match fault {
+            Some(reason) if self.decision != Decision::Deny => Self::refused(reason),
+            _ => self,
+        }
     }
 
     /// The answer to what cannot be read.
@@ -228,30 +247,76 @@ fn facts(action: &Action<'_>, state: State, manifest: Option<&Manifest>) -> Fact
     Facts::of(action, state, &surroundings, manifest)
 }
 
-/// The caller's snapshot, read strictly.
-fn state(snapshot: &Json, key: Option<&str>) -> Result<State, SnapshotError> {
-    let expected = |member, expected| SnapshotError { member, expected };
-    let members = snapshot
-        .as_object()
-        .ok_or(expected("snapshot", "an object"))?;
-    let count = |name| match members.get(name).map(Json::as_u64) {
-        None => Ok(0),
-        Some(count) => count.ok_or(expected(name, "a non-negative integer")),
+/// The caller's manifest, and the reason to refuse if some of it could not be read.
+fn readable(manifest: &Json) -> Result<(Manifest, Option<&'static str>), &'static str> {
+    let problems = match Manifest::partial(manifest) {
+        Ok(manifest) => return Ok((manifest, None)),
+        Err(ManifestError::Invalid(problems)) => problems,
+        Err(_) => return Err(INVALID_MANIFEST),
     };
-    let flag = |name| match members.get(name).map(Json::as_bool) {
-        None => Ok(false),
-        Some(flag) => flag.ok_or(expected(name, "a boolean")),
+    let rest = unreadable::granting_nothing(manifest, &problems).ok_or(INVALID_MANIFEST)?;
+    match Manifest::partial(&rest) {
+        Ok(manifest) => Ok((manifest, Some(INVALID_MANIFEST))),
+        Err(_) => Err(INVALID_MANIFEST),
+    }
+}
+
+impl State {
+    /// The caller's snapshot, read strictly.
+    fn strict(snapshot: &Json, key: Option<&str>) -> Result<Self, SnapshotError> {
+        match state(snapshot, key) {
+            (state, None) => Ok(state),
+            (_, Some(problem)) => Err(problem),
+        }
+    }
+}
+
+/// The caller's snapshot, with the first problem in it. FAIL-CLOSED: a session that nobody knows has used up
+/// everything, and so has one of which a counter cannot be read.
+fn state(snapshot: &Json, key: Option<&str>) -> (State, Option<SnapshotError>) {
+    let (mut problem, none) = (None, Object::new());
+    let mut wrong = |member, expected| {
+        problem.get_or_insert(SnapshotError { member, expected });
     };
-    Ok(State {
-        steps: count("steps_consumed")?,
-        tool_calls: count("tool_calls_consumed")?,
-        model_calls: count("model_calls_consumed")?,
-        wall_time_ms: count("wall_time_ms")?,
+    let members = snapshot.as_object();
+    if members.is_none() {
+        wrong("snapshot", "an object");
+    }
+    let used_up = if members.is_none() { u64::MAX } else { 0 };
+    let members = members.unwrap_or(&none);
+    let mut count = |name| match members.get(name).map(Json::as_u64) {
+        None => used_up,
+        Some(count) => count.unwrap_or_else(|| {
+            wrong(name, "a non-negative integer");
+            u64::MAX
+        }),
+    };
+    let steps = count("steps_consumed");
+    let tool_calls = count("tool_calls_consumed");
+    let model_calls = count("model_calls_consumed");
+    let wall_time_ms = count("wall_time_ms");
+    let tainted = match members.get("is_tainted").map(Json::as_bool) {
+        None => false,
+        Some(flag) => flag.unwrap_or_else(|| {
+            wrong("is_tainted", "a boolean");
+            true
+        }),
+    };
+    let labels = labels(members.get("labels")).unwrap_or_else(|| {
+        wrong("labels", "an array of strings");
+        Vec::new()
+    });
+    let state = State {
+        steps,
+        tool_calls,
+        model_calls,
+        wall_time_ms,
         loop_violation: loop_violation(members.get("loop_violation")),
-        tainted: flag("is_tainted")?,
+        tainted,
         sanitized: sanitized(members.get("sanitized_keys"), key),
-        labels: labels(members.get("labels")).ok_or(expected("labels", "an array of strings"))?,
-    })
+        labels,
+    };
+    (state, problem)
 }
 
 /// Whatever is there and not empty is a violation.
@@ -284,4 +349,3 @@ const INVALID_INPUT: &str = "INVALID_INPUT";
 const INVALID_MANIFEST: &str = "INVALID_MANIFEST";
 const INVALID_SNAPSHOT: &str = "INVALID_SNAPSHOT";
 const UNDECLARED: &str = "PERMISSION_UNDECLARED";
-const BUDGET_EXCEEDED: &str = "BUDGET_EXCEEDED";
