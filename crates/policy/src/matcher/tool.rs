@@ -16,14 +16,14 @@ pub fn is_exec_tool(name: &str) -> bool {
     is_dotted(name, EXEC)
 }
 
-/// Whether the name alone marks the tool as a high-risk sink.
+/// Whether the name alone marks the tool as a high-risk sink: it begins like one.
 ///
-/// A sink prefix counts up to the end of a word: `exec`, `exec.run`, `exec_run` and `execRun` are
-/// sinks, `executive_summary` is not.
+/// FAIL-CLOSED: no end of a word is asked for. `execute_command` runs programs, and that
+/// `executive_summary` does not is for the manifest to say (`sink: false`).
 pub fn is_sink(name: &str) -> bool {
-    SINKS.iter().any(|prefix| {
-        strip_prefix(name, prefix).is_some_and(|rest| is_word_end(name, prefix.len(), rest))
-    })
+    SINKS
+        .iter()
+        .any(|prefix| strip_prefix(name, prefix).is_some())
 }
 
 /// Whether a declaration of `entry` covers a call of `called`: the same name, or, for network and
@@ -59,15 +59,6 @@ fn is_dotted(name: &str, prefix: &str) -> bool {
 fn strip_prefix<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     let (head, rest) = name.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
-fn is_word_end(name: &str, at: usize, rest: &str) -> bool {
-    let Some(next) = rest.chars().next() else {
-        return true;
-    };
-    let before = name.as_bytes().get(at.wrapping_sub(1));
-    let is_hump = next.is_uppercase() && before.is_some_and(u8::is_ascii_lowercase);
-    !next.is_alphanumeric() || is_hump
 }
 
 const NETWORK: &[&str] = &["mcp.http", "mcp.https", "net"];
