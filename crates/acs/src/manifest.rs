@@ -20,8 +20,8 @@ pub use model::{
     Annotation, Annotator, AnnotatorKind, Approval, Binding, CedarPolicy, CustomPolicy, OnTimeout,
     PointConfig, Policy, RegoPolicy, Resolver, TestPolicy,
 };
-pub(crate) use pin::Pinned;
 pub use pin::is_near;
+pub(crate) use pin::{Pinned, address};
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use countersign_canon::{Digest, Hash, Json, Object};
 use url::Url;
 
-use crate::manifest::{Pinned, fetch};
+use crate::manifest::{Pinned, address, fetch};
 use crate::policies::ActivationError;
 use crate::{AnnotatorKind, Limits, Loader, Manifest, Point};
 
@@ -61,20 +61,41 @@ pub(crate) fn with_prompt(fields: &Object, prompt: &str) -> Object {
     others.chain([prompt]).collect()
 }
 
+/// What is wrong with where a prompt is said to be, and the field it is wrong in.
+pub(crate) fn objection(fields: &Object) -> Option<(&'static str, String)> {
+    let said: Vec<&str> = SOURCES
+        .into_iter()
+        .filter(|name| fields.contains_key(name))
+        .collect();
+    if let [one, other, ..] = said.as_slice() {
+        let both = format!("must not have both `{one}` and `{other}`");
+        return Some(("", both));
+    }
+    if let Some(file) = fields.get(FILE)
+        && file.as_str().is_none_or(str::is_empty)
+    {
+        return Some((FILE, "must be the path of a file".to_owned()));
+    }
+    let address = match Pinned::read(fields.get(ADDRESS)?) {
+        None => Err("must be an object with `url` and one of `sha256` and `integrity`".to_owned()),
+        Some(pinned) => address(&pinned.url, None).map(drop),
+    };
+    address.err().map(|problem| (ADDRESS, problem))
+}
+
+/// Whether any prompt is said.
+pub(crate) fn is_said(fields: &Object) -> bool {
+    SOURCES.iter().any(|name| fields.contains_key(name))
+}
+
 /// The prompt that stands elsewhere, if there is one.
 fn read(fields: &Object, loader: &dyn Loader, limits: &Limits) -> Result<Option<String>, String> {
-    let all = ["system_prompt", "prompt"].into_iter().chain(ELSEWHERE);
-    let said: Vec<&str> = all.filter(|name| fields.contains_key(name)).collect();
-    if let [one, other, ..] = said.as_slice() {
-        return Err(format!("it must not have both `{one}` and `{other}`"));
-    }
     let max = limits.max_manifest_url_bytes;
     let bytes = match (fields.get(FILE), fields.get(ADDRESS)) {
         (None, None) => return Ok(None),
         (Some(file), _) => {
-            let path = file.as_str().filter(|path| !path.is_empty());
-            let path = path.ok_or("`system_prompt_file` must be the path of a file")?;
-            let read = loader.read(Path::new(path), max);
+            let path = Path::new(file.as_str().unwrap_or_default());
+            let read = loader.read(path, max);
             read.map_err(|error| error.to_string())?
         }
         (None, Some(address)) => fetched(address, loader, limits)?,
@@ -88,9 +109,7 @@ fn read(fields: &Object, loader: &dyn Loader, limits: &Limits) -> Result<Option<
 
 /// SECURITY: whoever writes the prompt writes the verdict; so an address is known by its bytes.
 fn fetched(address: &Json, loader: &dyn Loader, limits: &Limits) -> Result<Vec<u8>, String> {
-    let pinned = Pinned::read(address).ok_or(
-        "`system_prompt_url` must be an object with `url` and one of `sha256` and `integrity`",
-    )?;
+    let pinned = Pinned::read(address).ok_or("its prompt is not pinned")?;
     let url = Url::parse(&pinned.url).map_err(|error| error.to_string())?;
     let body = fetch(&url, loader, limits).map_err(|error| error.to_string())?;
     match pinned.digest == Some(Hash::of(&body)) {
@@ -102,3 +121,5 @@ fn fetched(address: &Json, loader: &dyn Loader, limits: &Limits) -> Result<Vec<u
 const FILE: &str = "system_prompt_file";
 const ADDRESS: &str = "system_prompt_url";
 const ELSEWHERE: [&str; 2] = [FILE, ADDRESS];
+/// At most one of them, with what a point lays over the declaration.
+const SOURCES: [&str; 4] = ["system_prompt", "prompt", FILE, ADDRESS];

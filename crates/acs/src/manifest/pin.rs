@@ -37,7 +37,7 @@ impl Pinned {
 }
 
 /// Reads an address of the only kind that manifests may come from, on every hop.
-pub(super) fn address(text: &str, base: Option<&Url>) -> Result<Url, String> {
+pub(crate) fn address(text: &str, base: Option<&Url>) -> Result<Url, String> {
     let parsed = match base {
         Some(base) => base.join(text),
         None => Url::parse(text),

@@ -12,6 +12,7 @@ use countersign_policy::manifest::{self as common, Named, Problem, Section, segm
 use super::extends::{self, Entry};
 use super::model::{self, Annotator, AnnotatorKind, Policy};
 use super::{Manifest, ManifestError};
+use crate::prompts;
 
 /// What a document of its own says, before anything is merged.
 pub(super) struct Overlay {
@@ -137,10 +138,23 @@ fn annotator(parent: &mut Section<'_, '_>, name: &str) -> Option<Annotator> {
     let fields = parent.value(name).and_then(Json::as_object);
     let mut section = parent.section(name);
     let kind = kind::<AnnotatorKind>(&mut section)?;
+    prompt(&mut section, kind, fields?);
     Some(Annotator {
         kind,
         fields: model::others(fields?, &["type"]),
     })
+}
+
+/// Notes what is wrong with the prompt of a model.
+fn prompt(section: &mut Section<'_, '_>, kind: AnnotatorKind, fields: &Object) {
+    let objection = (kind == AnnotatorKind::Llm).then(|| prompts::objection(fields));
+    if let Some((field, problem)) = objection.flatten() {
+        let at = match field {
+            "" => String::new(),
+            field => segment(field),
+        };
+        section.note(&at, problem);
+    }
 }
 
 /// The `type`, which has to be there.

@@ -183,3 +183,110 @@ intervention_points: {input: {policy: {id: p}, annotations: {b: {from: $}}}}
             .contains("`approval`")
     );
 }
+
+#[test]
+fn a_prompt_has_one_source_and_addresses_are_pinned() {
+    let sha = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    let text = |policy: &str, declared: &str, laid_over: &str| {
+        format!(
+            "
+agent_control_specification_version: 0.3.1-beta
+policies: {{p: {{type: rego, query: data.p.v, {policy}}}}}
+annotators: {{a: {{type: llm, model: m, {declared}}}, b: {{type: endpoint, prompt: x, system_prompt: y}}}}
+intervention_points:
+  input: {{policy_target: $, policy: {{id: p}}, annotations: {{a: {{from: $, {laid_over}}}, b: {{from: $}}}}}}
+"
+        )
+    };
+    let pinned = |url: &str| format!("{{url: '{url}', sha256: {sha}}}");
+    let good = pinned("https://a.example/x");
+    for (policy, declared, laid_over) in [
+        ("bundle: p.rego", "", ""),
+        (
+            &*format!("bundle_url: {good}"),
+            "",
+            &*format!("system_prompt_url: {good}"),
+        ),
+        ("bundle: p.rego", "system_prompt: x", "system_prompt: y"),
+        ("bundle: p.rego", "system_prompt_file: x", ""),
+    ] {
+        let text = text(policy, declared, laid_over);
+        if let Err(error) = Manifest::read(text.as_bytes()) {
+            panic!("{text}: {error}");
+        }
+    }
+    let at_point = "/intervention_points/input/annotations/a";
+    let near = pinned("https://127.0.0.1/x");
+    let plain = pinned("http://a.example/x");
+    for (policy, declared, laid_over, place) in [
+        (
+            "",
+            "system_prompt: x, system_prompt_file: y",
+            "",
+            "/annotators/a`",
+        ),
+        ("", "system_prompt: x, prompt: y", "", "/annotators/a`"),
+        ("", "system_prompt: x", "system_prompt_file: y", at_point),
+        (
+            "",
+            "system_prompt: x",
+            &format!("system_prompt_url: {good}"),
+            at_point,
+        ),
+        (
+            "",
+            "system_prompt_file: ''",
+            "",
+            "/annotators/a/system_prompt_file`",
+        ),
+        (
+            "",
+            &format!("system_prompt_url: {plain}"),
+            "",
+            "/annotators/a/system_prompt_url`",
+        ),
+        ("", "", &format!("system_prompt_url: {near}"), at_point),
+        (
+            "",
+            "",
+            "system_prompt_url: {url: 'https://a.example/x'}",
+            at_point,
+        ),
+        ("", "", "system_prompt_url: 'https://a.example/x'", at_point),
+        (
+            &format!("bundle_url: {plain}"),
+            "",
+            "",
+            "/policies/p/bundle_url/url`",
+        ),
+        (
+            &format!("bundle_url: {near}"),
+            "",
+            "",
+            "/policies/p/bundle_url/url`",
+        ),
+        (
+            "bundle_url: {url: 'https://a.example/x'}",
+            "",
+            "",
+            "/policies/p/bundle_url`",
+        ),
+    ] {
+        let text = text(policy, declared, laid_over);
+        let found = problems(&text);
+        assert!(
+            found.contains(place) && found.lines().count() == 1,
+            "{text}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_manifest_may_be_a_flow_mapping() {
+    let flow = "{agent_control_specification_version: 0.3.1-beta, 'policies': {p: {type: test,},},\n\
+                intervention_points: {input: {policy_target: $, policy: {id: p}}}} # all of it";
+    let read = Manifest::read(flow.as_bytes()).unwrap();
+    assert!(read.points().contains_key(&Point::Input));
+    let twice = flow.replace("{agent", "{policies: {}, agent");
+    assert!(problems(&twice).contains("unexpected"), "{twice}");
+}

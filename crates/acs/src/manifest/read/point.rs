@@ -6,9 +6,10 @@ use countersign_canon::Json;
 use countersign_policy::manifest::{Named, Section, segment};
 use countersign_policy::path::{Path, Root, Segment};
 
-use super::said;
+use super::{prompt, said};
 use crate::Point;
 use crate::manifest::model::{self, Annotation, Annotator, Binding, PointConfig, Policy};
+use crate::prompts;
 
 /// What a complete manifest defines.
 pub(super) struct Known<'a> {
@@ -117,6 +118,12 @@ fn annotations(
         let from = one.parsed("from", anywhere);
         if let (Some(from), Some(members)) = (from, members) {
             let fields = overlaid(declared.flatten(), members);
+            // What a declaration says alone is looked at where it stands.
+            if let Some(annotator) = declared.flatten()
+                && prompts::is_said(members)
+            {
+                prompt(&mut one, annotator.kind, &fields);
+            }
             found.insert(name.to_owned(), Annotation { from, fields });
         }
     }

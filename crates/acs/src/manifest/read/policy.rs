@@ -6,7 +6,7 @@ use countersign_policy::manifest::{Named, Section, segment};
 use super::{kind, said};
 use crate::manifest::extends;
 use crate::manifest::model::{self, CedarPolicy, CustomPolicy, Policy, RegoPolicy, TestPolicy};
-use crate::manifest::pin::Pinned;
+use crate::manifest::pin::{self, Pinned};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -65,6 +65,15 @@ fn rego(section: &mut Section<'_, '_>) -> RegoPolicy {
             None
         }
     };
+    // SECURITY: whoever writes the bundle writes the verdict; so an address is known by its bytes.
+    if let Some(entry) = &bundle_url {
+        if entry.digest.is_none() {
+            section.note("/bundle_url", "needs its `sha256` or `integrity`");
+        }
+        if let Err(problem) = pin::address(&entry.reference, None) {
+            section.note("/bundle_url/url", problem);
+        }
+    }
     if bundle_url.is_some() && section.value("bundle").is_some() {
         section.note("", "must not have both `bundle` and `bundle_url`");
     }
