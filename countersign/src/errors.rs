@@ -102,6 +102,8 @@ codes! {
     AgentControl = "C0721", Invalid, "mend what is named; `countersign acs validate FILE` lists every problem of a manifest and of its policies";
     AgentControlPolicy = "C0722", Invalid, "mend the policy that is named; paths in a manifest lead from the folder of the manifest";
     Point = "C0723", Invalid, "use one of the eight points of an agent's life";
+    AgentControlCases = "C0724", Invalid, "a case is an object with `id`, `manifest_yaml`, `intervention_point`, `snapshot`, `policy_response` and `expected`; `countersign acs test --help` tells more";
+    AgentControlTests = "C0725", Unverified, "each failure says what was expected and what was found; `countersign acs explain` shows how a manifest decides";
     Approval = "C0801", Failed, "`countersign approval list --all` shows where each approval is";
     NoApproval = "C0802", Invalid, "`countersign approval list --all` shows the approvals; an id may be shortened as long as it is the only one that begins so";
     Unconfirmed = "C0803", Failed, "nothing was decided; look at it with `countersign approval show ID --full`, then approve with the code that it shows";

@@ -25,6 +25,32 @@ fn every_case_as_lines() {
     }
 }
 
+/// The cases of `corpus/acs`, those of the specification among them, and what becomes of a folder without any.
+#[test]
+fn every_case_of_agent_control() {
+    let test = |path: &Path| {
+        Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["acs", "test", "--format", "json"])
+            .arg(path)
+            .output()
+            .unwrap()
+    };
+    let output = test(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/acs"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let limits = Limits {
+        max_bytes: usize::MAX,
+        ..Limits::event()
+    };
+    let report = Json::admit(&output.stdout, &limits).unwrap();
+    let cases = report.get("cases").and_then(Json::as_array).unwrap();
+    assert!(cases.len() >= 25 + 140 + 130);
+    let count = |name: &str| report.get(name).and_then(Json::as_u64);
+    assert_eq!(count("passed"), Some(cases.len() as u64));
+    assert_eq!(count("failed"), Some(0));
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(test(empty.path()).status.code(), Some(3));
+}
+
 /// `corpus/aep/foreign.json`: records that another program made and signed, right ones and ones with one
 /// fault each. What it says for a file it says for each of its records.
 #[test]

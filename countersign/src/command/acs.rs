@@ -12,6 +12,7 @@ use crate::output::Format;
 mod eval;
 mod explain;
 mod question;
+mod test;
 mod validate;
 
 /// Agent Control manifests.
@@ -23,6 +24,8 @@ pub(crate) enum Acs {
     Eval(eval::Eval),
     /// Ask, and show what the policy saw and what spoke
     Explain(explain::Explain),
+    /// Run cases of the form of the specification's own
+    Test(test::Test),
 }
 
 impl Acs {
@@ -31,6 +34,7 @@ impl Acs {
             Self::Validate(validate) => validate.run(format),
             Self::Eval(eval) => eval.run(format),
             Self::Explain(explain) => explain.run(format),
+            Self::Test(test) => test.run(format),
         }
     }
 }

@@ -36,6 +36,7 @@
 
 mod annotate;
 mod approval;
+mod case;
 mod evaluation;
 mod input;
 mod kept;
@@ -54,6 +55,7 @@ pub use countersign_policy::{Identities, Point};
 
 pub use annotate::{Annotate, AnnotationError, AnnotatorCall, NoAnnotators};
 pub use approval::{ApprovalRequest, Resolution, Resolve, ResolverError};
+pub use case::Case;
 pub use evaluation::Evaluation;
 pub use input::Input;
 pub use kept::{Keeping, Kept};

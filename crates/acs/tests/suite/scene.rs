@@ -18,15 +18,6 @@ impl Dispatch for Says {
     }
 }
 
-/// A policy that fails.
-pub(crate) struct Fails;
-
-impl Dispatch for Fails {
-    fn dispatch(&self, _: &PolicyCall<'_>) -> Result<Json, DispatchError> {
-        Err(DispatchError::Failed("as told".to_owned()))
-    }
-}
-
 /// Annotators that say what they are told to, and remember in which order they were asked.
 #[derive(Clone, Default)]
 pub(crate) struct Annotators {
