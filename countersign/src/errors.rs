@@ -89,6 +89,7 @@ codes! {
     Push = "C0516", Failed, "nothing is lost: run it again, and it goes on with the event that was not taken";
     State = "C0517", Invalid, "nothing was digested; `countersign evidence state --help` tells what each kind needs";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
+    Usage = "C0602", Usage, "`--help` behind the command says what each option is for";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
     Policy = "C0702", Invalid, "mend the line that is named, then run `countersign policy check` again";
     Tests = "C0703", Invalid, "`countersign policy explain` shows which rule speaks and what it saw";

@@ -1,7 +1,7 @@
 //! Reading what people hand to a command.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,7 +46,25 @@ pub(crate) fn file(path: &str, limit: usize) -> Result<Vec<u8>, Failure> {
             .map_err(|error| bounded("standard input", error));
     }
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    read_bounded(file, limit).map_err(|error| bounded(path, error))
+    whole(file, path, limit)
+}
+
+/// The rest of what was opened already.
+pub(crate) fn whole(source: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, Failure> {
+    read_bounded(source, limit).map_err(|error| bounded(name, error))
+}
+
+/// What a path leads to, or `-`, opened once, and how it begins. A pipe cannot be read twice.
+pub(crate) fn begun(
+    path: &str,
+    length: u64,
+) -> Result<(Vec<u8>, Box<dyn BufRead + Send>), Failure> {
+    let mut source = lines(path)?;
+    let mut start = Vec::new();
+    let read = source.by_ref().take(length).read_to_end(&mut start);
+    read.map_err(|error| unreadable(path, &error))?;
+    let source = io::Cursor::new(start.clone()).chain(source);
+    Ok((start, Box::new(source)))
 }
 
 /// The next line without its end; `None` at the end. Never holds more than the limit in memory.

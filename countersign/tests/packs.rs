@@ -136,3 +136,127 @@ fn records_in_a_pack_say_no_more_than_the_pack_discloses() {
         "{not_checked}"
     );
 }
+
+/// What the reader noted counts for a pack as it does for a log, and nothing is passed over in silence.
+#[test]
+fn a_pack_is_held_against_what_the_reader_noted() {
+    let folder = replayed::folder();
+    let root = folder.path();
+    let session = session(root);
+    let pack = export(&session, "s.pack", &[], root);
+    let events = archive::read(&pack, &archive::Limits::default()).unwrap();
+    let events = events.iter().find(|member| member.name == "events.jsonl");
+    let events = String::from_utf8_lossy(events.unwrap().content).into_owned();
+    let hashes: Vec<String> = events
+        .lines()
+        .map(|line| Json::admit(line.as_bytes(), &Limits::event()).unwrap())
+        .map(|event| event.get("hash").and_then(Json::as_str).unwrap().to_owned())
+        .collect();
+    let (first, last) = (hashes[0].as_str(), hashes[hashes.len() - 1].as_str());
+    let count = hashes.len().to_string();
+    let other = "0".repeat(64);
+    let verify = |more: &[&str]| {
+        let output = countersign(&[&["verify", "s.pack"], more].concat(), root);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said + &complained)
+    };
+    for (more, says) in [
+        (vec!["--head", last], "✓ the given head"),
+        (vec!["--count", &count], "✓ the given count"),
+        (
+            vec!["--contains", first],
+            "✓ that the given hash is in the log",
+        ),
+        (
+            vec!["--session", &session, "--tenant", "default"],
+            "✓ that events of the given session or tenant are in it",
+        ),
+    ] {
+        let (code, said) = verify(&more);
+        assert_eq!(code, Some(0), "{more:?}: {said}");
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+    for (more, says) in [
+        (vec!["--head", &other], "not at the given head"),
+        (vec!["--head", first], "not at the given head"),
+        (vec!["--count", "1"], "not the given 1"),
+        (vec!["--contains", &other], "no event has the given hash"),
+        (vec!["--session", "another"], "there is no event to verify"),
+        (vec!["--tenant", "another"], "there is no event to verify"),
+    ] {
+        let (code, said) = verify(&more);
+        assert_eq!(code, Some(5), "{more:?}: {said}");
+        assert!(said.contains(says), "{more:?}: {said}");
+        assert!(!said.contains("VERIFIED"), "{more:?}: {said}");
+    }
+    good(&["checkpoint", "publish", "--data", "data"], root);
+    let kept = good(&["checkpoint", "show", "--data", "data"], root);
+    fs::write(root.join("kept"), kept).unwrap();
+    let (code, said) = verify(&["--checkpoint", "kept"]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("--checkpoint is for a log"), "{said}");
+}
+
+#[test]
+fn trust_without_a_key_is_refused_and_what_is_missing_is_named() {
+    let folder = replayed::folder();
+    let root = folder.path();
+    let session = session(root);
+    export(&session, "s.pack", &["--disclose", "approvals"], root);
+    fs::write(root.join("none"), "# nobody yet\n\n").unwrap();
+    let refused = countersign(&["verify", "s.pack", "--trust", "none"], root);
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    let complained = String::from_utf8_lossy(&refused.stderr);
+    assert!(complained.contains("`none` has no key"), "{complained}");
+    let key = good(&["checkpoint", "show", "--key", "--data", "data"], root);
+    fs::write(root.join("log.keys"), key).unwrap();
+    let said = good(&["verify", "s.pack", "--trust", "log.keys"], root);
+    let missing = "whose keys the votes were signed with: give --trust with the keys of the people";
+    assert!(said.contains(missing), "{said}");
+}
+
+#[test]
+fn a_pack_comes_through_a_pipe_as_well() {
+    let folder = replayed::folder();
+    let root = folder.path();
+    let session = session(root);
+    export(&session, "s.pack", &[], root);
+    let through = |file: &str| {
+        let shell = format!("cat {file} | \"$0\" verify -");
+        let binary = env!("CARGO_BIN_EXE_countersign");
+        let mut command = Command::new("sh");
+        command.args(["-c", &shell, binary]).current_dir(root);
+        command.output().unwrap()
+    };
+    let seen = through("s.pack");
+    assert!(seen.status.success(), "{seen:?}");
+    assert!(String::from_utf8_lossy(&seen.stdout).starts_with("VERIFIED ✓  -: "));
+    let seen = through("data/log.db");
+    assert_eq!(seen.status.code(), Some(64), "{seen:?}");
+    let complained = String::from_utf8_lossy(&seen.stderr);
+    assert!(
+        complained.contains("give the name of its file"),
+        "{complained}"
+    );
+}
+
+#[test]
+fn what_says_nothing_about_an_export_is_refused() {
+    let folder = replayed::folder();
+    let root = folder.path();
+    let session = session(root);
+    let export = ["log", "export", "--session", &session, "--data", "data"];
+    fs::write(root.join("s.jsonl"), good(&export, root)).unwrap();
+    good(&["checkpoint", "publish", "--data", "data"], root);
+    let key = good(&["checkpoint", "show", "--key", "--data", "data"], root);
+    fs::write(root.join("log.keys"), key).unwrap();
+    for idle in [["--html", "page.html"], ["--trust", "log.keys"]] {
+        for target in [vec!["s.jsonl"], vec!["--data", "data"]] {
+            let arguments = [&["verify"], &target[..], &idle].concat();
+            let refused = countersign(&arguments, root);
+            assert_eq!(refused.status.code(), Some(64), "{arguments:?} {refused:?}");
+        }
+    }
+    assert!(!root.join("page.html").exists());
+}

@@ -42,7 +42,11 @@ impl Trust {
                 }
             }
         }
-        Ok(trust)
+        // FAIL-CLOSED: an empty list would be taken for the wish to trust whatever is there.
+        match trust.keys.is_empty() && trust.people.is_empty() {
+            true => Err(Failure::new(Code::Trust, format!("`{path}` has no key"))),
+            false => Ok(trust),
+        }
     }
 
     pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Key> {

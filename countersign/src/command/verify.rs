@@ -1,13 +1,13 @@
 //! `countersign verify`
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use countersign_canon::Json;
 use countersign_store::{Folder, Reader};
+use countersign_verify::pack::Noted;
 use countersign_verify::{
     Expectation, Finding, Place, Progress, Report, Selection, database, verify_stream,
 };
@@ -24,9 +24,11 @@ use crate::output::{self, Format, Table, inline, short};
 mod kept;
 mod opener;
 mod pack;
+mod target;
 
 use kept::KeptCheckpoint;
 use opener::KeyOpener;
+use target::Target;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -72,6 +74,11 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        let target = match &self.file {
+            Some(file) => Target::of(file)?,
+            None => Target::Folder(self.data.folder()?),
+        };
+        self.refuse_idle_options(&target)?;
         let trust = self.trust.as_deref().map(Trust::read).transpose()?;
         let kept = self.checkpoint.as_deref();
         let kept = kept.map(|path| KeptCheckpoint::read(path, trust.as_ref()));
@@ -83,13 +90,20 @@ impl Verify {
             checkpoint: kept.as_ref().map(|kept| kept.expected),
         };
         let selection = Selection {
-            tenant_id: self.tenant.clone(),
-            session_id: self.session.clone(),
+            tenant_id: self.tenant,
+            session_id: self.session,
         };
-        if let Some(path) = self.pack() {
-            return pack::verify(path, trust.as_ref(), self.html.as_deref(), format);
-        }
-        let (name, mut report) = match self.target()? {
+        let (name, mut report) = match target {
+            Target::Pack(name, source) => {
+                let noted = Noted {
+                    selection,
+                    head: expectation.head,
+                    count: expectation.count,
+                    contains: expectation.contains,
+                };
+                let page = self.html.as_deref();
+                return pack::verify(&name, source, trust.as_ref(), &noted, page, format);
+            }
             Target::Folder(folder) => {
                 let report = verify_folder(&folder, &selection, &expectation)?;
                 (folder.path().display().to_string(), report)
@@ -98,9 +112,9 @@ impl Verify {
                 let report = verify_database(&path, &selection, &expectation, None);
                 (path.display().to_string(), report)
             }
-            Target::Stream(path) => {
-                let report = verify_lines(&path, &selection, &expectation)?;
-                (path, report)
+            Target::Stream(name, source) => {
+                let report = verify_source(&name, source, &selection, &expectation)?;
+                (name, report)
             }
         };
         if let Some(kept) = kept {
@@ -114,31 +128,22 @@ impl Verify {
         }
     }
 
-    /// The file, if it is an evidence pack.
-    fn pack(&self) -> Option<&str> {
-        let path = self.file.as_deref().filter(|file| *file != "-")?;
-        pack::is_pack(Path::new(path)).then_some(path)
-    }
-
-    fn target(&self) -> Result<Target, Failure> {
-        let Some(file) = &self.file else {
-            return Ok(Target::Folder(self.data.folder()?));
+    /// FAIL-CLOSED: an option that changes nothing would look like a check that was made.
+    fn refuse_idle_options(&self, target: &Target) -> Result<(), Failure> {
+        let is_pack = matches!(target, Target::Pack(..));
+        let idle = if is_pack && self.checkpoint.is_some() {
+            "--checkpoint is for a log, and an evidence pack holds a part of one: verify the log \
+             with it, or give --trust with the key of the log"
+        } else if !is_pack && self.html.is_some() {
+            "--html writes a page about an evidence pack, and this is none"
+        } else if !is_pack && self.trust.is_some() && self.checkpoint.is_none() {
+            "--trust says whose signatures count, and nothing here is signed: verify an evidence \
+             pack with it, or give --checkpoint"
+        } else {
+            return Ok(());
         };
-        let path = Path::new(file);
-        if file != "-" && path.is_dir() {
-            return Ok(Target::Folder(Folder::new(path)));
-        }
-        if file != "-" && is_database(path) {
-            return Ok(Target::Database(path.to_owned()));
-        }
-        Ok(Target::Stream(file.clone()))
+        Err(Failure::new(Code::Usage, idle))
     }
-}
-
-enum Target {
-    Folder(Folder),
-    Database(PathBuf),
-    Stream(String),
 }
 
 pub(crate) fn verify_folder(
@@ -175,7 +180,15 @@ pub(crate) fn verify_lines(
     selection: &Selection,
     expectation: &Expectation,
 ) -> Result<Report, Failure> {
-    let source = input::lines(path)?;
+    verify_source(path, input::lines(path)?, selection, expectation)
+}
+
+fn verify_source(
+    path: &str,
+    source: impl BufRead + Send,
+    selection: &Selection,
+    expectation: &Expectation,
+) -> Result<Report, Failure> {
     let size = std::fs::metadata(path).ok().map(|metadata| metadata.len());
     let mut bar = LateBar::new(size, "bytes");
     verify_stream(source, selection, expectation, &mut |progress| {
@@ -194,16 +207,6 @@ fn verify_database(
     database::verify_database(path, selection, expectation, opener, &mut |progress| {
         bar.show(progress.events, progress);
     })
-}
-
-fn is_database(path: &Path) -> bool {
-    let mut magic = [0; SQLITE_MAGIC.len()];
-    // A pipe must not be read twice.
-    path.is_file()
-        && File::open(path)
-            .and_then(|mut file| file.read_exact(&mut magic))
-            .is_ok()
-        && &magic == SQLITE_MAGIC
 }
 
 /// A progress bar that appears only when the work takes longer than two seconds.
@@ -402,6 +405,5 @@ fn failure_json(finding: &Finding) -> Json {
     ])
 }
 
-const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const PATIENCE: Duration = Duration::from_secs(2);
 const MAX_SESSIONS: usize = 20;

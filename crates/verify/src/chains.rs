@@ -7,6 +7,7 @@ use countersign_event::{Head, Order};
 use countersign_tlog::{Range, hash, session_entry};
 
 use crate::examine::Examined;
+use crate::expectation::End;
 use crate::report::{Problem, SessionReport};
 
 /// Every chain by tenant and session.
@@ -47,27 +48,14 @@ impl Chains {
             .count()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chains.is_empty()
-    }
-
-    pub(crate) fn ending_at(&self, head: Hash) -> Option<&Head> {
-        self.chains
-            .iter()
-            .map(|chain| &chain.head)
-            .find(|found| found.hash() == Some(head))
-    }
-
-    /// The head, if there is one chain only.
-    pub(crate) fn only_head(&self) -> Option<Hash> {
-        match self.chains.as_slice() {
-            [chain] => chain.head.hash(),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
-        self.chains.iter().map(|chain| chain.head.count())
+    /// Where each chain ends.
+    pub(crate) fn ends(&self) -> Vec<End> {
+        let heads = self.chains.iter().map(|chain| &chain.head);
+        let end = |head: &Head| End {
+            head: head.hash(),
+            count: head.count(),
+        };
+        heads.map(end).collect()
     }
 
     /// How many sessions there are, and the root of the tree of their heads.

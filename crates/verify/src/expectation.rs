@@ -2,8 +2,7 @@
 
 use countersign_canon::Hash;
 
-use crate::chains::Chains;
-use crate::report::{Finding, Problem};
+use crate::report::Problem;
 use crate::tree::Kept;
 
 /// Facts that the caller kept, to hold the log against. They are about one session.
@@ -38,40 +37,52 @@ impl Expectation {
     ///
     /// With several sessions one of them must fit: a head or a contained hash names its session by
     /// itself. A bare count has to fit every session.
-    pub(crate) fn check(&self, chains: &Chains, contained: bool) -> Option<Finding> {
-        let missing = |problem| {
-            Some(Finding {
-                place: None,
-                event: None,
-                problem,
-            })
-        };
-        if chains.is_empty() {
-            return missing(Problem::Nothing);
+    pub(crate) fn check(&self, ends: &[End], contained: bool) -> Option<Problem> {
+        if ends.is_empty() {
+            return Some(Problem::Nothing);
         }
         if let Some(expected) = self.head {
-            let Some(chain) = chains.ending_at(expected) else {
-                return missing(Problem::Head {
-                    expected,
-                    found: chains.only_head(),
-                });
+            let Some(end) = ends.iter().find(|end| end.head == Some(expected)) else {
+                let found = match ends {
+                    [only] => only.head,
+                    _ => None,
+                };
+                return Some(Problem::Head { expected, found });
             };
-            if let Some(expected) = self.count.filter(|count| *count != chain.count()) {
-                return missing(Problem::Count {
-                    expected,
-                    found: chain.count(),
-                });
+            if let Some(expected) = self.count.filter(|count| *count != end.count) {
+                let found = end.count;
+                return Some(Problem::Count { expected, found });
             }
         } else if let Some(expected) = self.count
-            && let Some(found) = chains.counts().find(|count| *count != expected)
+            && let Some(end) = ends.iter().find(|end| end.count != expected)
         {
-            return missing(Problem::Count { expected, found });
+            let found = end.count;
+            return Some(Problem::Count { expected, found });
         }
         match self.contains {
-            Some(hash) if !contained => missing(Problem::NotContained(hash)),
+            Some(hash) if !contained => Some(Problem::NotContained(hash)),
             _ => None,
         }
     }
+
+    /// What was given about a session, in words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("the given head", self.head.is_some()),
+            ("the given count", self.count.is_some()),
+            ("that the given hash is in the log", self.contains.is_some()),
+        ];
+        given
+            .into_iter()
+            .filter(|given| given.1)
+            .map(|given| given.0)
+    }
+}
+
+/// Where the events of a session end.
+pub(crate) struct End {
+    pub(crate) head: Option<Hash>,
+    pub(crate) count: u64,
 }
 
 impl Selection {

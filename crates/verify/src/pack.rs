@@ -9,12 +9,15 @@ use countersign_pack::archive::{ArchiveError, Limits};
 use countersign_pack::{OpeningError, Selected, StatementError, dsse, member};
 use countersign_tlog::{CheckpointError, Durability, Key, KeyError, NoteError};
 
+use crate::{Problem, Selection};
+
 mod account;
 mod actions;
 mod approvals;
 mod events;
 mod html;
 mod members;
+mod noted;
 mod policies;
 
 pub use actions::{Action, Answer};
@@ -28,6 +31,19 @@ pub struct Trust {
     pub keys: Vec<Key>,
     /// Keys of people. Empty: the keys in the pack are taken at their word.
     pub people: Vec<VerifyingKey>,
+}
+
+/// What the reader kept about the session of a pack, to hold the pack against.
+#[derive(Debug, Clone, Default)]
+pub struct Noted {
+    /// Which sessions the rest is about; events of one of them must be in the pack.
+    pub selection: Selection,
+    /// The hash of the last event.
+    pub head: Option<Hash>,
+    /// The number of events.
+    pub count: Option<u64>,
+    /// The hash of some event.
+    pub contains: Option<Hash>,
 }
 
 /// What was found in a pack.
@@ -206,6 +222,9 @@ pub enum PackProblem {
         /// What does not hold.
         why: String,
     },
+    /// The events are not those that the reader noted.
+    #[error(transparent)]
+    Noted(Problem),
     /// A record is not signed by the key that the pack names.
     #[error("record {line} is not signed by the key of the records: {why}")]
     RecordSignature {
@@ -251,6 +270,7 @@ impl PackProblem {
                 member::ENVELOPES => "envelope",
                 _ => "cloudevent",
             },
+            Self::Noted(problem) => problem.name(),
             Self::RecordSignature { .. } => "record-signature",
         }
     }
@@ -273,6 +293,11 @@ impl PackReport {
 
 /// Verifies a pack. Never fails: what does not hold is in the report.
 pub fn verify_pack(file: &[u8], trust: &Trust, limits: &Limits) -> PackReport {
+    verify_noted(file, trust, &Noted::default(), limits)
+}
+
+/// As [`verify_pack`], and holds the pack against what the reader noted.
+pub fn verify_noted(file: &[u8], trust: &Trust, noted: &Noted, limits: &Limits) -> PackReport {
     let mut report = PackReport {
         failure: None,
         selected: None,
@@ -283,7 +308,7 @@ pub fn verify_pack(file: &[u8], trust: &Trust, limits: &Limits) -> PackReport {
         checked: Vec::new(),
         not_checked: Vec::new(),
     };
-    if let Err(problem) = verify(file, trust, limits, &mut report) {
+    if let Err(problem) = verify(file, trust, noted, limits, &mut report) {
         report.failure = Some(problem);
         report.leave("everything after the place where the check ended");
     }
@@ -294,12 +319,14 @@ pub fn verify_pack(file: &[u8], trust: &Trust, limits: &Limits) -> PackReport {
 fn verify(
     file: &[u8],
     trust: &Trust,
+    noted: &Noted,
     limits: &Limits,
     report: &mut PackReport,
 ) -> Result<(), PackProblem> {
     let members = members::Members::read(file, limits, report)?;
     let log = members.log(trust, report)?;
     let events = events::Events::read(&members, &log, report)?;
+    noted::check(noted, &events, report)?;
     let opened = events.openings(&members, report)?;
     let approvals = approvals::check(&members, &events, &opened, trust, report)?;
     approvals::check_audit(&members, &log, report)?;

@@ -146,14 +146,12 @@ impl<'e> Run<'e> {
 
     /// What must be there and is not.
     pub(crate) fn missing(&mut self) -> Option<Finding> {
-        let missing = self.expectation.check(&self.chains, self.contained);
-        missing.or_else(|| {
-            let problem = self.tree.as_mut()?.check()?;
-            Some(Finding {
-                place: None,
-                event: None,
-                problem,
-            })
+        let missing = self.expectation.check(&self.chains.ends(), self.contained);
+        let problem = missing.or_else(|| self.tree.as_mut()?.check())?;
+        Some(Finding {
+            place: None,
+            event: None,
+            problem,
         })
     }
 
@@ -257,21 +255,8 @@ impl<'e> Run<'e> {
                 self.sealed.opened
             ));
         }
-        let given: [(&str, bool); 3] = [
-            ("the given head", self.expectation.head.is_some()),
-            ("the given count", self.expectation.count.is_some()),
-            (
-                "that the given hash is in the log",
-                self.expectation.contains.is_some(),
-            ),
-        ];
         if !failed {
-            checked.extend(
-                given
-                    .iter()
-                    .filter(|(_, given)| *given)
-                    .map(|(what, _)| (*what).to_owned()),
-            );
+            checked.extend(self.expectation.words().map(str::to_owned));
         }
         if let (false, Some(kept)) = (failed, self.expectation.checkpoint) {
             checked.push(format!(

@@ -1,12 +1,12 @@
 //! Verifying an evidence pack.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use countersign_canon::Json;
-use countersign_pack::archive::{Limits, looks_like_pack};
-use countersign_verify::pack::{self, Action, Answer, PackReport};
+use countersign_pack::archive::Limits;
+use countersign_verify::pack::{self, Action, Answer, Noted, PackReport};
 
 use crate::clock;
 use crate::command::trust::Trust;
@@ -15,30 +15,21 @@ use crate::exit::Exit;
 use crate::input;
 use crate::output::{self, Format, inline};
 
-/// Whether a file begins as a pack does.
-pub(super) fn is_pack(path: &Path) -> bool {
-    let mut start = Vec::new();
-    // A pipe must not be read twice.
-    path.is_file()
-        && File::open(path)
-            .and_then(|file| file.take(START).read_to_end(&mut start))
-            .is_ok()
-        && looks_like_pack(&start)
-}
-
 pub(super) fn verify(
     path: &str,
+    source: impl Read,
     trust: Option<&Trust>,
+    noted: &Noted,
     page: Option<&Path>,
     format: Format,
 ) -> Result<Exit, Failure> {
     let limits = Limits::default();
-    let file = input::file(path, limits.max_bytes)?;
+    let file = input::whole(source, path, limits.max_bytes)?;
     let trust = trust.map_or_else(pack::Trust::default, |trust| pack::Trust {
         keys: trust.keys.clone(),
         people: trust.people.clone(),
     });
-    let report = pack::verify_pack(&file, &trust, &limits);
+    let report = pack::verify_noted(&file, &trust, noted, &limits);
     if let Some(page) = page {
         let written = fs::write(page, pack::html(path, &report));
         written.map_err(|error| {
@@ -178,5 +169,4 @@ fn json(report: &PackReport) -> Json {
     ])
 }
 
-const START: u64 = 64;
 const MAX_ACTIONS: usize = 20;

@@ -88,7 +88,9 @@ pub(super) fn check(
             approvals.len()
         ));
         match trust.people.is_empty() {
-            true => report.leave("whose keys the votes were signed with: give --trust"),
+            true => report.leave(
+                "whose keys the votes were signed with: give --trust with the keys of the people",
+            ),
             false => report.check("that the votes were signed with keys that you trust"),
         }
     }

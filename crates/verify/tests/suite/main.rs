@@ -23,6 +23,7 @@ mod log;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod noted;
 mod packs;
 #[cfg(test)]
 mod random;

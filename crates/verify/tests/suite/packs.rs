@@ -91,7 +91,7 @@ impl Log {
         }
     }
 
-    fn trust(&self) -> Trust {
+    pub(crate) fn trust(&self) -> Trust {
         Trust {
             keys: vec![self.signer.key(Kind::Note)],
             people: Vec::new(),
