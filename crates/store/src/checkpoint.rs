@@ -354,7 +354,14 @@ fn published(which: &str, leaves: u64, db: &Connection) -> Result<Option<Publish
         note.push_str(&row.get::<_, String>(0)?);
         note.push('\n');
     }
-    read(note.as_bytes()).map(Some)
+    let published = read(note.as_bytes())?;
+    // INVARIANT: what is signed next goes by the stored size, and by that of the note.
+    match published.checkpoint.size {
+        stated if signed(stated) == size => Ok(Some(published)),
+        stated => Err(Error::Inconsistent(format!(
+            "a stored checkpoint is about {stated} events and is kept as that of {size}"
+        ))),
+    }
 }
 
 fn read(text: &[u8]) -> Result<Published, Error> {

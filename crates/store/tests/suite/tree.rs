@@ -295,6 +295,28 @@ fn missing_events_are_not_passed_over() {
     assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
 }
 
+/// A checkpoint that is kept under another size than it states would never be the last one.
+#[test]
+fn a_checkpoint_kept_under_another_size_ends_the_signing() {
+    for change in ["size + 1", "size - 1"] {
+        let (_parent, folder) = new_folder();
+        let store = open(&folder);
+        fill(&store, 2, 4);
+        store.publish(None).unwrap();
+        let db = intruder(&folder);
+        db.execute_batch(&format!(
+            "PRAGMA foreign_keys = OFF; UPDATE checkpoints SET size = {change}"
+        ))
+        .unwrap();
+        fill(&store, 2, 4);
+        let refused = store.publish(None);
+        assert!(
+            matches!(refused, Err(Error::Inconsistent(_))),
+            "{refused:?}"
+        );
+    }
+}
+
 /// The database is put back; the checkpoint beside it, and everybody who kept one, knows better.
 #[test]
 fn a_database_that_was_rolled_back_is_noticed() {
