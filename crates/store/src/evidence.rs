@@ -1,8 +1,8 @@
 //! What an evidence pack takes from the store beside events and proofs.
 
 use countersign_approval::audit::Head;
-use countersign_canon::Hash;
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 
 use crate::tree::signed;
 use crate::{Error, Reader, audit};
@@ -13,9 +13,22 @@ impl Reader {
         self.with(audit::head)
     }
 
-    /// The hash of one entry of the audit, counted from 1.
-    pub fn audit_hash(&self, number: u64) -> Result<Option<Hash>, Error> {
-        self.with(|db| audit::line_hash(number, db))
+    /// So many entries of the audit after the one with this number, with their own numbers, as they are
+    /// stored: whoever compares them wants to see what is wrong with them.
+    pub fn audit_after(&self, number: u64, limit: u64) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        self.with(|db: &Connection| {
+            let sql = "SELECT number, line FROM audit WHERE number > ?1 ORDER BY number LIMIT ?2";
+            let mut statement = db.prepare_cached(sql)?;
+            let entries = statement.query_map([signed(number), signed(limit)], |row| {
+                let line = match row.get_ref(1)? {
+                    ValueRef::Text(line) => line.to_vec(),
+                    _ => Vec::new(),
+                };
+                let number: i64 = row.get(0)?;
+                Ok((u64::try_from(number).unwrap_or_default(), line))
+            })?;
+            Ok(entries.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Shows entries of the audit, the newest first, for as long as somebody wants to see more.

@@ -162,7 +162,7 @@ impl<'e> Run<'e> {
     pub(crate) fn report(self, failure: Option<Finding>, source: Source) -> Report {
         Report {
             checked: self.checked(source, failure.is_some()),
-            not_checked: self.not_checked(),
+            not_checked: self.not_checked(source),
             failure,
             events: self.events,
             bytes: self.bytes,
@@ -271,7 +271,7 @@ impl<'e> Run<'e> {
         checked
     }
 
-    fn not_checked(&self) -> Vec<String> {
+    fn not_checked(&self, source: Source) -> Vec<String> {
         let mut not_checked = Vec::new();
         if !self.finished {
             not_checked.push("everything after the place where the check ended".to_owned());
@@ -335,6 +335,15 @@ impl<'e> Run<'e> {
             not_checked.push(format!(
                 "the links and the order of {outside} event(s) outside the selection"
             ));
+        }
+        if source != Source::Stream {
+            not_checked
+                .push("the audit of approvals: `countersign approval audit` does".to_owned());
+            not_checked.push(
+                "what else the database holds: approvals, leases, tokens, the stored tree and its \
+                 checkpoints"
+                    .to_owned(),
+            );
         }
         not_checked.push(
             "that the recorded clocks were right, and that tools did what they reported".to_owned(),

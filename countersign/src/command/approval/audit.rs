@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use clap::Args;
 use countersign_approval::audit::{
-    Absent, Anchor, AuditChain, Condition, Damage, Evidence, Head, Report, SignedHead,
+    Absent, Anchor, AuditChain, Condition, Damage, Evidence, Report, SignedHead,
 };
 use countersign_approval::{SigningKey, VerifyingKey};
 use countersign_canon::{Hash, Json};
-use countersign_store::{Folder, Reader};
+use countersign_store::Folder;
 
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::unreadable;
 use crate::output::{self, Format, inline};
+
+mod original;
+
+use original::{Comparison, Database, Original};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -56,18 +60,6 @@ struct Against {
     is_anchored: bool,
     is_noted: bool,
     database: Database,
-}
-
-/// How the file and the database compare.
-enum Database {
-    /// There is none.
-    Absent,
-    /// It has the same entries.
-    Same,
-    /// It goes on where the file ends.
-    Ahead(u64),
-    /// It has others.
-    Differs,
 }
 
 impl Audit {
@@ -128,18 +120,16 @@ impl Audit {
             must_be_signed,
         };
         let is_signed = evidence.head.is_some();
-        let (report, found) = self.read(lines, evidence)?;
-        if report.head.count == 0 && must_be_signed && anchor.is_none() {
+        let (report, found, database) = self.read(lines, evidence, original)?;
+        let is_empty = report.head.count == 0 && must_be_signed && anchor.is_none();
+        // A log that has never asked anybody has no audit.
+        if is_empty && database != Database::Same {
             problems.push("there is no audit here".to_owned());
         }
         problems.extend(report.findings.iter().map(ToString::to_string));
         if self.head.is_some() && !found {
             problems.push("the entry of --head is not in the audit".to_owned());
         }
-        let database = match original {
-            Some(original) => original.compare(report.head)?,
-            None => Database::Absent,
-        };
         match database {
             Database::Absent | Database::Same => {}
             Database::Ahead(count) => problems.push(format!(
@@ -147,8 +137,8 @@ impl Audit {
                 report.head.count.saturating_add(1),
                 entries(count)
             )),
-            Database::Differs => {
-                problems.push("the entries are not those of the database".to_owned());
+            Database::Differs(entry) => {
+                problems.push(format!("entry {entry}: not the one that the database has"));
             }
         }
         let is_behind = matches!(database, Database::Ahead(_));
@@ -170,38 +160,48 @@ impl Audit {
         Ok(findings)
     }
 
-    /// Reads the lines; says as well whether one of them has the hash that was noted.
+    /// Reads the lines; says as well whether one of them has the hash that was noted, and whether they
+    /// are those of the database.
     fn read(
         &self,
         lines: Option<(String, io::Take<File>)>,
         evidence: Evidence,
-    ) -> Result<(Report, bool), Failure> {
+        original: Option<&Original>,
+    ) -> Result<(Report, bool, Database), Failure> {
         let mut chain = AuditChain::new(evidence);
+        let mut comparison = original.map(Original::compare);
         let mut found = false;
+        let mut rest = None;
         // A file that is gone has no lines; what was signed tells of them.
-        let Some((name, lines)) = lines else {
-            return Ok((chain.finish(), found));
-        };
-        let mut lines = BufReader::with_capacity(1 << 20, lines);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
-            if read.map_err(|error| unreadable(&name, &error))? == 0 {
-                break;
-            }
-            match line.strip_suffix(b"\n") {
-                Some(line) => {
-                    found |= self.head == Some(Hash::of(line));
-                    chain.line(line);
+        if let Some((name, lines)) = lines {
+            let mut lines = BufReader::with_capacity(1 << 20, lines);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let read = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+                if read.map_err(|error| unreadable(&name, &error))? == 0 {
+                    break;
                 }
-                None => {
+                let Some(line) = line.strip_suffix(b"\n") else {
                     found |= self.head == Some(Hash::of(&line));
                     chain.rest(&line);
+                    rest = Some(line.clone());
+                    continue;
+                };
+                found |= self.head == Some(Hash::of(line));
+                chain.line(line);
+                if let Some(comparison) = &mut comparison {
+                    comparison.line(line)?;
                 }
             }
         }
-        Ok((chain.finish(), found))
+        let report = chain.finish();
+        let counts = report.torn.is_some_and(|torn| torn.complete);
+        if let (Some(comparison), Some(rest)) = (&mut comparison, rest.filter(|_| counts)) {
+            comparison.line(&rest)?;
+        }
+        let database = comparison.map_or(Database::Absent, Comparison::finish);
+        Ok((report, found, database))
     }
 
     fn key(&self, folder: &Folder) -> Result<Option<VerifyingKey>, Failure> {
@@ -236,11 +236,11 @@ impl Audit {
         let count = findings.report.head.count;
         let claims = [
             (
-                !unreadable,
+                !unreadable && count > 0,
                 format!("the form of each of {}", entries(count)),
             ),
             (
-                !unreadable && !unlinked,
+                !unreadable && !unlinked && count > 0,
                 "the link of each of them to the one before it, from the first on".to_owned(),
             ),
             (
@@ -252,9 +252,11 @@ impl Audit {
                 "the anchor beside the audit".to_owned(),
             ),
             (
-                // The same end is the same whole only where every link holds.
-                matches!(against.database, Database::Same) && !unreadable && !unlinked,
-                "that the database has the same entries".to_owned(),
+                against.database == Database::Same,
+                match count {
+                    0 => "that the database has no entry either".to_owned(),
+                    _ => "that the database has the same entries".to_owned(),
+                },
             ),
             (
                 against.is_noted,
@@ -264,10 +266,10 @@ impl Audit {
         let holds = claims.into_iter().filter(|(holds, _)| *holds);
         findings.checked.extend(holds.map(|(_, claim)| claim));
         let not_checked = &mut findings.not_checked;
-        if !against.is_signed {
+        if !against.is_signed && count > 0 {
             not_checked.push(Absent::SignedHead.to_string());
         }
-        if matches!(against.database, Database::Absent) {
+        if against.database == Database::Absent {
             not_checked.push("the entries against the database, which is not here".to_owned());
         }
         if self.head.is_none() {
@@ -285,33 +287,6 @@ impl Audit {
             );
         }
         not_checked.push("that the recorded clocks were right".to_owned());
-    }
-}
-
-/// The entries in the database, which the file is a copy of.
-struct Original {
-    reader: Reader,
-    /// Where they ended before the file was read.
-    end: Head,
-}
-
-impl Original {
-    fn open(folder: &Folder) -> Result<Option<Self>, Failure> {
-        if !folder.database().exists() {
-            return Ok(None);
-        }
-        let reader = Reader::open(folder)?;
-        let end = reader.audit_head()?;
-        Ok(Some(Self { reader, end }))
-    }
-
-    fn compare(&self, file: Head) -> Result<Database, Failure> {
-        Ok(match self.reader.audit_hash(file.count)? {
-            Some(hash) if hash != file.hash => Database::Differs,
-            Some(_) if file.count < self.end.count => Database::Ahead(self.end.count),
-            Some(_) => Database::Same,
-            None => Database::Differs,
-        })
     }
 }
 
@@ -356,7 +331,11 @@ impl Findings {
         };
         let head = self.report.head;
         let name = inline(&folder.display().to_string());
-        let mut lines = vec![format!("{word}  {name}: {}", entries(head.count))];
+        let count = match (head.count, self.is_good()) {
+            (0, true) => "no entry yet".to_owned(),
+            (count, _) => entries(count),
+        };
+        let mut lines = vec![format!("{word}  {name}: {count}")];
         if !self.is_good() {
             lines.push("\ndoes not hold:".to_owned());
             let shown = self.problems.iter().take(MAX_SHOWN);
@@ -379,7 +358,9 @@ impl Findings {
         lines.extend(self.checked.iter().map(|what| format!("  ✓ {what}")));
         lines.push("not checked:".to_owned());
         lines.extend(self.not_checked.iter().map(|what| format!("  – {what}")));
-        lines.push(format!("\nlast entry  {}", head.hash));
+        if head.count > 0 {
+            lines.push(format!("\nlast entry  {}", head.hash));
+        }
         if let Some(key) = &self.key {
             lines.push(format!("public key  {}", hex(key)));
         }

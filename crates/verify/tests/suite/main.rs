@@ -24,6 +24,7 @@ mod log;
 mod mutations;
 #[cfg(test)]
 mod noted;
+#[cfg(test)]
 mod packs;
 #[cfg(test)]
 mod random;

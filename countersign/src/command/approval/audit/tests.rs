@@ -169,7 +169,7 @@ fn g08_a_rewritten_end_with_right_hashes_is_found() {
         findings.problems,
         [
             "entry 6: the signed head is gone, which is written with every entry: the end may be cut",
-            "the entries are not those of the database"
+            "entry 6: not the one that the database has"
         ]
     );
     let absent = Absent::SignedHead.to_string();
@@ -319,4 +319,70 @@ fn a_head_that_somebody_else_signed_is_found() {
     let (scene, other) = (Scene::new(), Scene::new());
     fs::copy(other.folder.audit_key(), scene.folder.audit_key()).unwrap();
     assert!(scene.check().problems[0].contains("signature of the head"));
+}
+
+/// Whoever may write the database changes it behind the back of its triggers.
+fn tamper(scene: &Scene, sql: &str) {
+    let db = rusqlite::Connection::open(scene.folder.database()).unwrap();
+    db.execute_batch("DROP TRIGGER audit_keep_content; DROP TRIGGER audit_keep_rows;")
+        .unwrap();
+    db.execute_batch(sql).unwrap();
+}
+
+#[test]
+fn every_entry_is_compared_with_that_of_the_database() {
+    for (sql, expect) in [
+        (
+            "UPDATE audit SET line = line || ' ' WHERE number = 3",
+            "entry 3: not the one that the database has",
+        ),
+        (
+            "DELETE FROM audit WHERE number IN (2, 4)",
+            "entry 2: not the one that the database has",
+        ),
+        (
+            "DELETE FROM audit WHERE number = 6",
+            "entry 6: not the one that the database has",
+        ),
+        (
+            "DELETE FROM audit",
+            "entry 1: not the one that the database has",
+        ),
+    ] {
+        let scene = Scene::new();
+        tamper(&scene, sql);
+        let findings = scene.check();
+        assert_eq!(findings.problems, [expect], "{sql}");
+        assert!(!findings.checked.iter().any(|it| it.contains("database")));
+    }
+}
+
+#[test]
+fn a_log_that_never_asked_anybody_has_no_entry_yet() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = Folder::new(temporary.path());
+    drop(Store::open(&folder, Options::default()).unwrap());
+    let scene = Scene {
+        _temporary: temporary,
+        folder,
+    };
+    let findings = scene.check();
+    assert_eq!(findings.problems, Vec::<String>::new());
+    let text = findings.text(Path::new("x"));
+    assert!(text.starts_with("VERIFIED ✓  x: no entry yet"), "{text}");
+    assert!(text.contains("✓ that the database has no entry either"));
+    // An entry that somebody noted is missed all the same.
+    assert!(!scene.check_with(Some(Hash::of(b"noted"))).is_good());
+}
+
+#[test]
+fn a_folder_without_a_log_is_told_apart() {
+    let temporary = tempfile::tempdir().unwrap();
+    let audit = Audit {
+        head: None,
+        public_key: None,
+        data: DataFolder::at(temporary.path()),
+    };
+    let refused = audit.check(&Folder::new(temporary.path())).err().unwrap();
+    assert_eq!(refused.code(), Code::NoLog);
 }
