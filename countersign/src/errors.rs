@@ -246,6 +246,7 @@ impl From<store::Error> for Failure {
             E::Busy => Code::Busy,
             E::Foreign { .. } => Code::Foreign,
             E::Folder { .. } => Code::Folder,
+            E::Denied { .. } => Code::Input,
             E::Approval(_) => Code::Approval,
             E::Audit(_) => Code::Audit,
             E::NotIntegrated | E::NothingToPublish => Code::Unpublished,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_store::{Folder, Reader};
+use countersign_store::{self as store, Folder, Reader};
 use countersign_verify::pack::Noted;
 use countersign_verify::{
     Expectation, Finding, Place, Progress, Report, Selection, database, verify_stream,
@@ -151,19 +151,13 @@ pub(crate) fn verify_folder(
     selection: &Selection,
     expectation: &Expectation,
 ) -> Result<Report, Failure> {
-    // Gives a precise error for a folder that holds no log.
-    let reader = Reader::open(folder)?;
-    let opener = match reader.check_keys() {
-        Ok(()) => Some(KeyOpener::new(reader)),
-        // What the key file could open stays on the list of what was not checked.
-        Err(error) => {
-            output::stderr(&format!(
-                "warning: no sealed content can be checked: {}",
-                inline(&error.to_string())
-            ));
-            None
-        }
+    let reader = match Reader::open(folder) {
+        // FAIL-CLOSED: the report tells of a database that cannot even be opened.
+        Err(store::Error::Database(_)) => None,
+        // A precise error for a folder that holds no log.
+        opened => Some(opened?),
     };
+    let opener = reader.and_then(opener_of);
     let opener = opener
         .as_ref()
         .map(|opener| opener as &dyn countersign_verify::Opener);
@@ -173,6 +167,20 @@ pub(crate) fn verify_folder(
         expectation,
         opener,
     ))
+}
+
+/// What the key file could open stays on the list of what was not checked, if it does not fit.
+fn opener_of(reader: Reader) -> Option<KeyOpener> {
+    match reader.check_keys() {
+        Ok(()) => Some(KeyOpener::new(reader)),
+        Err(error) => {
+            output::stderr(&format!(
+                "warning: no sealed content can be checked: {}",
+                inline(&error.to_string())
+            ));
+            None
+        }
+    }
 }
 
 pub(crate) fn verify_lines(

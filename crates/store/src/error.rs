@@ -78,6 +78,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// There is something, and it may not be read.
+    #[error("cannot read `{}`", path.display())]
+    Denied {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The database failed in another way.
     #[error("the database failed")]
     Database(#[source] rusqlite::Error),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -45,11 +46,10 @@ pub(crate) fn open_writer(folder: &Folder, durability: Durability) -> Result<Con
 /// A connection that cannot write.
 pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
     let path = folder.database();
-    if !path.is_file() {
-        return Err(Error::NoLog(folder.path().to_owned()));
-    }
+    refuse_absent(&path, folder)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(&path, flags)?;
+    let opened = Connection::open_with_flags(&path, flags);
+    let mut connection = opened.map_err(|error| why_closed(error, &path))?;
     settle(&connection)?;
     let mut migrations = version(&connection, &path);
     if let (Err(Error::Database(_)), Some(uri)) = (&migrations, folder.frozen_database()) {
@@ -60,6 +60,30 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
     match migrations? {
         0 => Err(Error::NoLog(folder.path().to_owned())),
         _ => Ok(connection),
+    }
+}
+
+/// A folder that may not be entered is told apart from one that holds no log.
+fn refuse_absent(path: &Path, folder: &Folder) -> Result<(), Error> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Err(source) if !matches!(source.kind(), NotFound | NotADirectory) => Err(Error::Denied {
+            path: path.to_owned(),
+            source,
+        }),
+        _ => Err(Error::NoLog(folder.path().to_owned())),
+    }
+}
+
+/// SQLite does not say why it cannot open a file; the system does.
+fn why_closed(error: rusqlite::Error, path: &Path) -> Error {
+    match fs::File::open(path) {
+        Err(source) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => Error::Denied {
+            path: path.to_owned(),
+            source,
+        },
+        _ => error.into(),
     }
 }
 

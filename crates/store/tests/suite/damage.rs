@@ -363,3 +363,23 @@ fn rows(folder: &Folder) -> Vec<String> {
     }
     rows
 }
+
+#[cfg(unix)]
+#[test]
+fn what_may_not_be_read_is_told_apart_from_what_is_not_there() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_parent, folder) = new_folder();
+    drop(open(&folder));
+    for (path, mode) in [
+        (folder.database(), 0o600),
+        (folder.path().to_owned(), 0o700),
+    ] {
+        fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+        // Whoever runs the tests as root may read everything.
+        let may_read = fs::File::open(folder.database()).is_ok();
+        let opened = Reader::open(&folder);
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        assert!(may_read || matches!(opened, Err(Error::Denied { .. })));
+    }
+}
