@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use countersign_approval::{Arguments, State, Tool, ToolCall};
 use countersign_canon::{Json, Object};
 use countersign_engine::{
-    Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Running, Wanted,
+    Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Refusal, Running, Wanted,
 };
 use countersign_event::{Scope, TraceParent};
 
@@ -137,28 +137,17 @@ impl Api {
         });
         match admission {
             Admission::Permit(permit) => self.begin(id, wish, permit, &bytes, caller),
-            Admission::Refusal(refusal) if refusal.is_recorded() => {
-                let denied = verdict("deny", refusal.reason(), None);
-                let text = refusal.text_for_model();
-                let more = vec![("text_for_model", Json::from(text))];
-                Ok(answer(
-                    StatusCode::CREATED,
-                    &id,
-                    &wish,
-                    "denied",
-                    denied,
-                    more,
-                ))
-            }
-            Admission::Refusal(refusal) => Err(refusal.into()),
+            Admission::Refusal(refusal) => denied(&id, &wish, refusal, Vec::new()),
             Admission::Hold(hold) => {
                 let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
                 let held = verdict("require_approval", reason, None);
                 let envelope = match &hold.approval {
                     Ok(envelope) => envelope,
+                    // What nobody is asked about would wait for ever.
                     Err(nobody) => {
-                        let more = vec![("error", Json::from(nobody.to_string()))];
-                        return Ok(answer(StatusCode::CREATED, &id, &wish, "held", held, more));
+                        let refusal = self.engine.deny_unasked(&wish.scope, &hold, nobody);
+                        let why = vec![("error", Json::from(nobody.to_string()))];
+                        return denied(&id, &wish, refusal, why);
                     }
                 };
                 let more = vec![
@@ -498,6 +487,22 @@ fn about(id: &str, scope: &Scope, tool: &str) -> Vec<(&'static str, Json)> {
         ("session_id", Json::from(scope.session.as_str())),
         ("tool_name", Json::from(tool)),
     ]
+}
+
+/// What does not run. Nothing is kept of it: the log has it all.
+fn denied(
+    id: &str,
+    wish: &Wish,
+    refusal: Refusal,
+    mut more: Vec<(&'static str, Json)>,
+) -> Result<Reply, Problem> {
+    if !refusal.is_recorded() {
+        return Err(refusal.into());
+    }
+    more.push(("text_for_model", Json::from(refusal.text_for_model())));
+    let denied = verdict("deny", refusal.reason(), None);
+    let created = StatusCode::CREATED;
+    Ok(answer(created, id, wish, "denied", denied, more))
 }
 
 fn answer(

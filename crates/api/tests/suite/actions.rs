@@ -95,6 +95,32 @@ fn votes(approval: &str) -> String {
     format!("/v1/approvals/{approval}/votes")
 }
 
+/// What would wait for ever is denied, and the log says so.
+#[test]
+fn an_action_about_which_nobody_can_be_asked_is_denied() {
+    let scene = Scene::new(Some(MANIFEST));
+    let agent = scene.token(Role::Agent);
+    let denied = propose(&scene, &agent, "pay", r#"{"amount":5}"#);
+    assert_eq!(
+        (denied.status, denied.text("state").as_str()),
+        (201, "denied")
+    );
+    let reason = "runtime_error:approval_resolver_failed";
+    assert_eq!(denied.text("decision.reason"), reason);
+    assert!(denied.text("error").contains("no approver is registered"));
+    assert!(denied.json().get("approval_id").is_none());
+    let events = scene.get("/v1/events?session_id=s1", &agent);
+    let events = String::from_utf8_lossy(&events.body).into_owned();
+    assert!(events.contains("TOOL_CALL_DENIED"), "{events}");
+    // As it is with everything that was denied.
+    let action = format!("/v1/actions/{}", denied.text("action_id"));
+    assert_eq!(scene.get(&action, &agent).status, 404);
+    let other = propose(&scene, &agent, "unlisted", "{}");
+    assert_eq!(other.text("state"), "denied");
+    let action = format!("/v1/actions/{}", other.text("action_id"));
+    assert_eq!(scene.get(&action, &agent).status, 404);
+}
+
 #[test]
 fn an_allowed_action_gets_a_permit_that_works_once() {
     let scene = Scene::new(Some(MANIFEST));

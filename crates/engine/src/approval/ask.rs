@@ -1,9 +1,9 @@
 //! Asking: the envelope is made and stored before anybody sees anything.
 
 use super::*;
-use crate::{ApprovalTimes, Engine};
+use crate::{ApprovalTimes, Engine, Hold, Refusal};
 use countersign_event::payload::ToolCallDenied;
-use countersign_policy::Appeal;
+use countersign_policy::{Appeal, Decision, Verdict};
 
 /// Why nobody can be asked about an action. It stays held, and nothing runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +82,24 @@ pub(crate) struct Question<'a> {
 }
 
 impl Engine {
+    /// For doors where nothing can wait that nobody was asked about: records that the call does not run.
+    pub fn deny_unasked(
+        &self,
+        scope: &countersign_event::Scope,
+        hold: &Hold,
+        why: &Unaskable,
+    ) -> Refusal {
+        let (event_type, payload, _) = why.denial(&hold.call_id);
+        match self.record(scope, event_type, payload) {
+            Ok(recorded) => {
+                let denied = Verdict::new(Decision::Deny, why.reason());
+                let denied = denied.with_message(why.to_string());
+                Refusal::denied(&denied, hold.explanation.clone(), recorded)
+            }
+            Err(refusal) => refusal,
+        }
+    }
+
     /// Makes the envelope of an action that needs a human, unless they were asked too often.
     pub(crate) fn ask(&self, question: &Question<'_>) -> Result<Asked, Unaskable> {
         let fatigue = question.appeal().fatigue;
