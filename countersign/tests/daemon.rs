@@ -518,3 +518,67 @@ fn relaxed_durability_survives_a_killed_process_and_is_told() {
     assert!(told.contains(r#""durability":"relaxed""#), "{told}");
     assert!(told.contains("(durability `relaxed`)"), "{told}");
 }
+
+/// What a server does not let us try is not violated.
+#[test]
+fn packs_that_cannot_be_prepared_are_skipped_and_a_wrong_token_is_one_error() {
+    let folder = replayed::folder();
+    let data = folder.path().join("data");
+    let manifest = folder.path().join("manifest.json");
+    let text = r#"{"schema":"countersign/manifest/v1","name":"ours","version":"1.0.0","publisher":"us",
+        "permissions":{"tools":{"read_file":{"side_effect":"read"}}}}"#;
+    std::fs::write(&manifest, text).unwrap();
+    let mut daemon = Daemon::start(&data, &["--manifest", manifest.to_str().unwrap()]);
+    let token = daemon.first_token();
+    let target = format!("http://{}", daemon.address);
+    let run = |token: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.args([
+            "conformance",
+            "run",
+            "--pack",
+            "capability",
+            "--target",
+            &target,
+        ]);
+        command.args(token.map(|token| format!("--token={token}")));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said, complained)
+    };
+    let (code, said, _) = run(Some(&token));
+    // Nothing is shown to hold either.
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.starts_with("UNTRIED –  capability"), "{said}");
+    assert!(
+        said.contains("0 passed, 0 failed, 0 known to fail, 14 skipped"),
+        "{said}"
+    );
+    assert!(
+        said.contains("could not be prepared") && said.contains("409"),
+        "{said}"
+    );
+    assert!(!said.contains("violated"), "{said}");
+    for wrong in [Some("cst_operator_0_0"), None] {
+        let (code, said, complained) = run(wrong);
+        assert_eq!((code, said.as_str()), (Some(1), ""), "{complained}");
+        assert!(complained.starts_with("error[C0901]"), "{complained}");
+    }
+    let made = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args([
+            "token", "create", "--role", "auditor", "--name", "a", "--format", "json", "--data",
+        ])
+        .arg(&data)
+        .output()
+        .unwrap();
+    let made = String::from_utf8_lossy(&made.stdout).into_owned();
+    let auditor = made
+        .split('"')
+        .find(|part| part.starts_with("cst_"))
+        .unwrap();
+    let (code, _, complained) = run(Some(auditor));
+    assert_eq!(code, Some(1), "{complained}");
+    assert!(complained.starts_with("error[C0902]"), "{complained}");
+    assert!(daemon.end().success());
+}

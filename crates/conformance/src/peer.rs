@@ -12,6 +12,11 @@ pub trait Peer {
 
     /// A name that nothing else on the server has.
     fn fresh(&mut self) -> String;
+
+    /// Whether the server is somebody else's, who need not let us prepare it.
+    fn is_foreign(&self) -> bool {
+        false
+    }
 }
 
 /// A request.

@@ -13,7 +13,9 @@ use crate::template::{Saved, fill, text};
 
 /// Runs every case of a pack that `wanted` names, one after the other.
 pub fn run(pack: &Pack, peer: &mut dyn Peer, wanted: &dyn Fn(&Case) -> bool) -> PackReport {
-    let before = Walk::new(peer).walk(&pack.before);
+    let mut preparing = Walk::new(peer);
+    preparing.may_be_refused = preparing.peer.is_foreign();
+    let before = preparing.walk(&pack.before);
     let tested = pack
         .cases
         .iter()
@@ -77,6 +79,8 @@ impl Stop {
 struct Walk<'p> {
     peer: &'p mut dyn Peer,
     saved: Saved,
+    /// Whether a server that does not let us do this is no server that is wrong.
+    may_be_refused: bool,
 }
 
 impl<'p> Walk<'p> {
@@ -85,6 +89,7 @@ impl<'p> Walk<'p> {
         Self {
             peer,
             saved: Saved::from([("session".to_owned(), session)]),
+            may_be_refused: false,
         }
     }
 
@@ -252,17 +257,18 @@ impl<'p> Walk<'p> {
     fn judge(&self, step: &Step, status: Option<u16>, body: &[u8]) -> Result<(), Trouble> {
         let seen = || {
             let text = String::from_utf8_lossy(body);
-            text.chars().take(MOST_SHOWN).collect::<String>()
+            text.trim_end().chars().take(MOST_SHOWN).collect::<String>()
         };
         if let Some(status) = status
             && !step.status.is_empty()
             && !step.status.contains(&status)
         {
             let expected = &step.status;
-            return Err(failed(format!(
-                "status: expected {expected:?}, seen {status}: {}",
-                seen()
-            )));
+            let seen = format!("status: expected {expected:?}, seen {status}: {}", seen());
+            return Err(match self.may_be_refused && REFUSALS.contains(&status) {
+                true => Trouble::Cannot(seen),
+                false => failed(seen),
+            });
         }
         let json = parse(body);
         let verdict = |name: &str| {
@@ -328,6 +334,9 @@ fn failed(text: String) -> Trouble {
     Trouble::Failed(text)
 }
 
+/// Statuses that say no more than that the caller may not do it here: another token, another server, or
+/// policies that are in files.
+const REFUSALS: [u16; 6] = [401, 403, 404, 405, 409, 501];
 const MOST_PAGES: usize = 100;
 const MOST_SHOWN: usize = 600;
 const ANSWER: Limits = Limits {

@@ -10,7 +10,7 @@ use countersign_conformance::{Answer, Deed, Door, Peer, Request, Trouble};
 use super::client::Client;
 use super::house::House;
 use super::sign::Person;
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 
 /// Speaks to a server.
 pub(super) struct Live {
@@ -93,15 +93,39 @@ impl Live {
     pub(super) fn with_person(mut self, name: &str, key: &Path) -> Result<Self, Failure> {
         let secret = countersign_vault::open_secret(key)?;
         let person = Person::new(name, SigningKey::from_bytes(&secret));
-        let wrong = |error| Failure::new(crate::errors::Code::ApproverKey, error);
+        let wrong = |error| Failure::new(Code::ApproverKey, error);
         self.person = Some(person.map_err(wrong)?);
         Ok(self)
     }
 
-    /// Whether anybody is there.
-    pub(super) fn knock(&mut self) -> Result<(), Trouble> {
-        let request = plain("GET", "/healthz", None);
-        self.api.send(&request, &[], "").map(drop)
+    /// Whether anybody is there, and takes the token. Servers that know no callers do not say.
+    pub(super) fn knock(&mut self, target: &str) -> Result<(), Failure> {
+        let nobody = |trouble| Failure::new(Code::NoDaemon, format!("`{target}`: {trouble}"));
+        let health = plain("GET", "/healthz", None);
+        self.api.send(&health, &[], "").map_err(nobody)?;
+        let me = plain("GET", "/v1/me", None);
+        let sent = self.api.send(&me, &bearer(self.token.as_ref()), "");
+        let (answer, _) = sent.map_err(nobody)?;
+        if answer.status == 401 {
+            let why = match self.token {
+                Some(_) => "does not take this token",
+                None => "wants a token: give --token-file with that of an operator",
+            };
+            return Err(Failure::new(
+                Code::Unauthenticated,
+                format!("`{target}` {why}; nothing was tried"),
+            ));
+        }
+        let me = Json::admit(&answer.body, &Limits::event()).unwrap_or(Json::Null);
+        match me.get("role").and_then(Json::as_str) {
+            Some(role) if answer.status == 200 && role != "operator" => Err(Failure::new(
+                Code::Forbidden,
+                format!(
+                    "the token is that of an {role}, and `{target}` is prepared by an operator; nothing was tried"
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The token of a role. Roles that the server has no tokens for are the operator.
@@ -283,6 +307,10 @@ impl Peer for Live {
             }
             Deed::Together(requests) => self.together(requests),
         }
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.house.is_none()
     }
 
     fn fresh(&mut self) -> String {

@@ -26,8 +26,8 @@ Examples:
   countersign conformance run --pack approvals --pack my-pack.yaml
   countersign conformance run --target http://127.0.0.1:8080 --pack questions --junit report.xml
 
-Exit codes: 0 everything held that was tried; 5 something did not; 3 a pack cannot be used; 69 nobody
-answers.")]
+Exit codes: 0 everything held that was tried; 5 something did not, or nothing could be tried; 3 a pack
+cannot be used; 1 the target does not take the token; 69 nobody answers.")]
 pub(crate) struct Run {
     /// A pack: one that comes with this program, by its name, or a file [default: all that come with it]
     #[arg(long, value_name = "PACK")]
@@ -176,8 +176,7 @@ impl Run {
         if let (Some(name), Some(key)) = (&self.approver, &self.approver_key) {
             live = live.with_person(name, key)?;
         }
-        live.knock()
-            .map_err(|trouble| Failure::new(Code::NoDaemon, format!("`{target}`: {trouble}")))?;
+        live.knock(target)?;
         let packs = packs.iter();
         Ok(packs
             .map(|pack| run(pack, &mut live, &|case| self.wants(&case.id)))
@@ -215,8 +214,9 @@ fn text(report: &Report) -> String {
             tested.filter(|one| one.outcome == outcome).count()
         };
         let passed = count(Outcome::Passed);
-        let word = match count(Outcome::Failed) {
-            0 => "HOLDS ✓",
+        let word = match (count(Outcome::Failed), count(Outcome::Skipped)) {
+            (0, skipped) if skipped > 0 && skipped == pack.tested.len() => "UNTRIED –",
+            (0, _) => "HOLDS ✓",
             _ => "FAILS ✗",
         };
         let (name, all) = (inline(&pack.name), pack.tested.len());

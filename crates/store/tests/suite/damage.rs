@@ -375,7 +375,7 @@ fn what_may_not_be_read_is_told_apart_from_what_is_not_there() {
         (folder.database(), 0o600),
         (folder.path().to_owned(), 0o700),
     ] {
-        fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
         // Whoever runs the tests as root may read everything.
         let may_read = fs::File::open(folder.database()).is_ok();
         let opened = Reader::open(&folder);
