@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use countersign_canon::{Hash, Json, Limits};
+use countersign_canon::{Hash, Json};
 use countersign_event::{EventType, Head, MAX_EXACT, Payload, Scope};
 use countersign_store::{At, Draft, Pending, Recorded, Store};
 
@@ -12,6 +12,8 @@ use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::{clock, input};
+
+mod batch;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -57,7 +59,8 @@ impl Append {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let scope = self.tenant.scope(&self.session)?;
         if let Some(file) = &self.batch {
-            return append_batch(file, &scope, &self.data, format);
+            let source = input::lines(file)?;
+            return batch::append(source, &scope, &self.data.store()?, format);
         }
         let event_type = parse_type(self.event_type.as_deref().unwrap_or_default())?;
         let payload = input::json_argument(self.payload.as_deref().unwrap_or_default())?;
@@ -130,55 +133,6 @@ pub(crate) fn draft(
         event_type,
         payload,
     })
-}
-
-fn append_batch(
-    file: &str,
-    scope: &Scope,
-    data: &DataFolder,
-    format: Format,
-) -> Result<Exit, Failure> {
-    let mut source = input::lines(file)?;
-    let store = data.store()?;
-    let mut number = 0_u64;
-    while let Some(line) = input::next_line(&mut *source, Limits::event().max_bytes)? {
-        number += 1;
-        let recorded = batch_draft(&line, scope)
-            .and_then(|draft| Ok(store.record(draft)?))
-            .map_err(|failure| failure.at_line(number))?;
-        print(&recorded, format).map_err(Failure::loud)?;
-    }
-    Ok(Exit::Done)
-}
-
-fn batch_draft(line: &[u8], scope: &Scope) -> Result<Draft, Failure> {
-    let limits = Limits {
-        max_depth: Limits::event().max_depth + 1,
-        ..Limits::event()
-    };
-    let mut members = Json::admit(line, &limits)?
-        .into_object()
-        .ok_or_else(|| Failure::new(Code::Json, "expected an object"))?;
-    let event_type = members
-        .remove("type")
-        .and_then(Json::into_string)
-        .unwrap_or_default();
-    let payload = members
-        .remove("payload")
-        .ok_or_else(|| Failure::new(Code::Member, "`payload` is missing"))?;
-    let ts_unix_ms = match members.remove("ts_unix_ms") {
-        None => None,
-        Some(ts) => Some(ts.as_u64().ok_or_else(|| {
-            Failure::new(Code::Moment, "`ts_unix_ms` is not a time in milliseconds")
-        })?),
-    };
-    if let Some((name, _)) = members.iter().next() {
-        return Err(Failure::new(
-            Code::Member,
-            format!("unknown member `{name}`"),
-        ));
-    }
-    draft(parse_type(&event_type)?, payload, ts_unix_ms, scope)
 }
 
 fn print(recorded: &Recorded, format: Format) -> Result<(), Failure> {
