@@ -49,7 +49,7 @@ codes! {
     Input = "C0106", Invalid, "check the path and that you may read it";
     Cursor = "C0107", Invalid, "use the cursor that the previous page printed, with the same filters";
     Moment = "C0108", Invalid, "write a time as 2026-11-15T08:00:00Z, or how long ago as 90s, 30m, 2h or 7d";
-    Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case";
+    Hash = "C0109", Invalid, "a hash has 64 hexadecimal digits in lower case; `log show` and `prove` take at least its first 8";
     Query = "C0110", Invalid, "a query is words like `decision:deny tool:mcp.* since:1h`, with spaces between them";
     Checkpoint = "C0111", Invalid, "a checkpoint is what `countersign checkpoint show` prints, from its first line to its last signature";
     Trust = "C0112", Invalid, "one key a line: `name+hint+key` for a log or a witness, as `countersign checkpoint show` prints it, and `ed25519:<hex> <name>` for a person";

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use countersign_canon::{BoundedReadError, Json, Limits, read_bounded};
@@ -130,6 +130,15 @@ fn user_folder(variable: &str, usual: &str) -> Option<PathBuf> {
 
 pub(crate) fn unreadable(path: &str, error: &io::Error) -> Failure {
     Failure::new(Code::Input, format!("cannot read `{path}`: {error}"))
+}
+
+/// A file that was to be new.
+pub(crate) fn uncreated(path: &Path, error: &io::Error) -> Failure {
+    let code = match error.kind() {
+        io::ErrorKind::AlreadyExists => Code::Exists,
+        _ => Code::Output,
+    };
+    Failure::new(code, format!("cannot create `{}`: {error}", path.display()))
 }
 
 fn bounded(path: &str, error: BoundedReadError) -> Failure {

@@ -185,7 +185,7 @@ fn configured(plan: &Plan, is_secure: bool) -> String {
 
 fn policies(plan: &Plan) -> Result<String, Failure> {
     let loaded = plan.files().load();
-    let policies = loaded.map_err(|error| Failure::new(Code::Policy, error.to_string()))?;
+    let policies = loaded?;
     let manifest = match policies.capability().manifest() {
         Some(manifest) => format!("manifest {}", manifest.digest()),
         None => "no manifest".to_owned(),

@@ -22,7 +22,7 @@ Examples:
   countersign prove --session s1 --seq 4 --format json")]
 pub(crate) struct Prove {
     /// The hash of the event, or at least its first 8 digits
-    #[arg(required_unless_present = "session", conflicts_with_all = ["session", "seq"])]
+    #[arg(conflicts_with_all = ["session", "seq"])]
     hash: Option<String>,
     #[command(flatten)]
     tenant: Tenant,
@@ -55,7 +55,7 @@ impl Prove {
                 let message = format!("session `{session}` has no event {seq}");
                 found.ok_or_else(|| Failure::new(Code::NoEvent, message))
             }
-            _ => super::log::by_prefix(self.hash.as_deref().unwrap_or_default(), reader),
+            _ => super::log::by_prefix(self.hash.as_deref(), reader),
         }
     }
 }

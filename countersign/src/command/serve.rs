@@ -108,7 +108,7 @@ impl Serve {
             .map_err(|problem| invalid(&problem.detail()))?;
         let policies = match kept {
             Some(policies) => policies,
-            None => files.load().map_err(|error| invalid(&error))?,
+            None => files.load()?,
         };
         let has_manifest = policies.capability().manifest().is_some();
         let tls = plan.tls()?;
@@ -167,7 +167,7 @@ impl Serve {
                 );
             }
             // FAIL-CLOSED: those in force stay.
-            Err(error) => telemetry::complain(&log, &invalid(&error)),
+            Err(error) => telemetry::complain(&log, &Failure::from(error)),
         };
         let mut door = Door::new(api);
         door.tls = tls;

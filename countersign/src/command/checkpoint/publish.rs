@@ -10,7 +10,7 @@ use super::write::Folder;
 use super::{json, public, text};
 use crate::cli::DataFolder;
 use crate::clock::parse_duration;
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format};
 
@@ -44,17 +44,23 @@ impl Publish {
         // Do not make a new log only to publish nothing.
         self.data.reader()?;
         let store = self.data.store()?;
-        let mut last = self.publish(&store)?;
-        print(&last, &store, format)?;
-        while let Some(every) = every {
-            std::thread::sleep(every.max(LEAST));
-            let next = self.publish(&store)?;
-            if next != last {
+        let Some(every) = every else {
+            print(&self.publish(&store)?, &store, format)?;
+            return Ok(Exit::Done);
+        };
+        let mut last = None;
+        loop {
+            let next = match self.publish(&store) {
+                // There may be an event the next time.
+                Err(failure) if last.is_none() && failure.code() == Code::Unpublished => None,
+                published => Some(published?),
+            };
+            if let Some(next) = next.filter(|next| last.as_ref() != Some(next)) {
                 print(&next, &store, format)?;
-                last = next;
+                last = Some(next);
             }
+            std::thread::sleep(every.max(LEAST));
         }
-        Ok(Exit::Done)
     }
 
     fn publish(&self, store: &Store) -> Result<Published, Failure> {

@@ -1,6 +1,7 @@
 //! `countersign checkpoint show`
 
 use clap::Args;
+use countersign_canon::Json;
 
 use super::{json, public, text};
 use crate::cli::DataFolder;
@@ -45,7 +46,15 @@ impl Show {
                 output::text(&keys.join("\n"))?;
             }
             Format::Text => output::text(&text(&published))?,
-            Format::Json => output::json(&json(&published, &key))?,
+            Format::Json => {
+                let mut shown = json(&published, &key);
+                let earlier = reader.earlier_log_keys()?.into_iter();
+                let earlier = earlier.map(|key| Json::from(key.to_string())).collect();
+                if let Json::Object(members) = &mut shown {
+                    members.insert("earlier_keys".to_owned(), Json::Array(earlier));
+                }
+                output::json(&shown)?;
+            }
         }
         Ok(Exit::Done)
     }

@@ -1,5 +1,6 @@
 //! Which sealed values a pack shows.
 
+use std::fmt;
 use std::str::FromStr;
 
 use countersign_event::EventType;
@@ -25,6 +26,16 @@ impl Disclose {
                     | (EventType::ApprovalDecided, "/submission")
             ),
             Self::Place(wanted, at) => *wanted == event_type && at == place,
+        }
+    }
+}
+
+impl fmt::Display for Disclose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Approvals => f.write_str("approvals"),
+            Self::Place(event_type, place) => write!(f, "{event_type}{place}"),
         }
     }
 }

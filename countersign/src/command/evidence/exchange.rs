@@ -12,6 +12,7 @@ use countersign_redact::Redactor;
 use super::session::{Session, Signer};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
+use crate::input::uncreated;
 use crate::output;
 
 /// A format of others.
@@ -47,10 +48,7 @@ impl Export {
             }
             Some(path) => {
                 let written = File::create_new(path).and_then(|mut file| file.write_all(&bytes));
-                written.map_err(|error| {
-                    let message = format!("cannot write `{}`: {error}", path.display());
-                    Failure::new(Code::Output, message)
-                })?;
+                written.map_err(|error| uncreated(path, &error))?;
             }
         }
         Ok(Exit::Done)

@@ -19,7 +19,7 @@ use crate::cli::{DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::input::unreadable;
+use crate::input::{uncreated, unreadable};
 use crate::output::{self, Format};
 
 #[derive(Args)]
@@ -81,7 +81,7 @@ impl Export {
             (Some(exchange), _) => self.exchange(exchange),
             (None, Some(out)) => self.pack(&out, format),
             (None, None) => Err(Failure::new(
-                Code::Input,
+                Code::Usage,
                 "a pack needs a file: give --out FILE",
             )),
         }
@@ -89,7 +89,7 @@ impl Export {
 
     fn exchange(self, exchange: Exchange) -> Result<Exit, Failure> {
         let one = "only a session can be written in this format: give --session";
-        let session = self.session.ok_or_else(|| Failure::new(Code::Input, one))?;
+        let session = self.session.ok_or_else(|| Failure::new(Code::Usage, one))?;
         let session = Session::new(session, self.tenant, self.data);
         let out = self.out;
         exchange::Export { session, out }.run(exchange)
@@ -118,6 +118,11 @@ impl Export {
             attachments: self.attachments()?,
             bare: self.bare,
         };
+        for what in contents.idle()? {
+            output::stderr(&output::inline(&format!(
+                "warning: --disclose {what} discloses nothing: no event here has it sealed"
+            )));
+        }
         let pack = contents.write(&reader)?;
         save(&pack, out)?;
         let (count, size) = (contents.events.len() as u64, pack.len() as u64);
@@ -220,10 +225,7 @@ fn save(pack: &[u8], out: &Path) -> Result<(), Failure> {
         file.write_all(pack)?;
         file.sync_all()
     });
-    written.map_err(|error| {
-        let message = format!("cannot create `{}`: {error}", out.display());
-        Failure::new(Code::Output, message)
-    })
+    written.map_err(|error| uncreated(out, &error))
 }
 
 fn events(selected: &Selected, reader: &Reader) -> Result<Vec<Stored>, Failure> {

@@ -148,6 +148,28 @@ impl Contents {
         ]))
     }
 
+    /// Single places that no event here has sealed: a name that is misspelt discloses nothing.
+    pub(super) fn idle(&self) -> Result<Vec<&Disclose>, Failure> {
+        let mut idle: Vec<&Disclose> = self.disclose.iter().collect();
+        idle.retain(|what| matches!(what, Disclose::Place(..)));
+        for event in &self.events {
+            if idle.is_empty() {
+                break;
+            }
+            let line = view::read(event)?;
+            let seal = line.seal.as_ref().map(|seal| seal.read()).transpose();
+            let Some(seal) = seal.map_err(Error::from)? else {
+                continue;
+            };
+            let has = |what: &Disclose| {
+                let mut places = seal.commitments.iter();
+                places.any(|(place, _)| what.takes(line.event_type, place))
+            };
+            idle.retain(|what| !has(what));
+        }
+        Ok(idle)
+    }
+
     /// SECURITY: the only place where sealed values leave; each because somebody asked for it.
     fn openings(&self, reader: &Reader) -> Result<Vec<DisclosedOpening>, Failure> {
         let mut disclosed = Vec::new();

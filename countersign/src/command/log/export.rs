@@ -11,6 +11,7 @@ use countersign_store::Filter;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
+use crate::input::uncreated;
 use crate::output;
 
 #[derive(Args)]
@@ -73,12 +74,7 @@ impl Export {
         match &self.out {
             None => Ok(Box::new(output::stdout())),
             Some(path) => {
-                let file = File::create_new(path).map_err(|error| {
-                    Failure::new(
-                        Code::Output,
-                        format!("cannot create `{}`: {error}", path.display()),
-                    )
-                })?;
+                let file = File::create_new(path).map_err(|error| uncreated(path, &error))?;
                 Ok(Box::new(BufWriter::new(file)))
             }
         }

@@ -18,7 +18,7 @@ Examples:
   countersign log show 3f2a91c4d0 --open")]
 pub(crate) struct Show {
     /// The hash of the event, or at least its first 8 digits
-    #[arg(required_unless_present = "session", conflicts_with_all = ["session", "seq"])]
+    #[arg(conflicts_with_all = ["session", "seq"])]
     hash: Option<String>,
     #[command(flatten)]
     tenant: Tenant,
@@ -59,12 +59,16 @@ impl Show {
             return found
                 .ok_or_else(|| no_event(format!("session `{session}` has no event {seq}")));
         }
-        by_prefix(self.hash.as_deref().unwrap_or_default(), reader)
+        by_prefix(self.hash.as_deref(), reader)
     }
 }
 
 /// The one event whose hash begins so.
-pub(crate) fn by_prefix(prefix: &str, reader: &Reader) -> Result<Stored, Failure> {
+pub(crate) fn by_prefix(prefix: Option<&str>, reader: &Reader) -> Result<Stored, Failure> {
+    let Some(prefix) = prefix else {
+        let unsaid = "which event? give its hash, or --session and --seq";
+        return Err(Failure::new(Code::Usage, unsaid));
+    };
     if prefix.len() < MIN_PREFIX || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Failure::new(
             Code::Hash,

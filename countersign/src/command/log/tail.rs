@@ -29,7 +29,13 @@ pub(crate) struct Tail {
     #[command(flatten)]
     filter: FilterArgs,
     /// How many events to start with
-    #[arg(short = 'n', long, value_name = "N", default_value = "10")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        default_value = "10",
+        conflicts_with = "server"
+    )]
     lines: u32,
     /// Wait for new events and print them as they come
     #[arg(long, short)]
@@ -37,8 +43,8 @@ pub(crate) struct Tail {
     /// Only events that fit, such as `decision:deny tool:mcp.* since:1h`
     #[arg(long, short, value_name = "QUERY", default_value = "")]
     query: String,
-    /// Listen to a daemon in the place of a data folder, such as http://127.0.0.1:7117
-    #[arg(long, value_name = "URL", requires = "token_file", conflicts_with_all = ["tenant", "session", "event_type", "tool", "since", "until"])]
+    /// With --follow: listen to a daemon in the place of a data folder, such as http://127.0.0.1:7117
+    #[arg(long, value_name = "URL", requires_all = ["token_file", "follow"], conflicts_with_all = ["tenant", "session", "event_type", "tool", "since", "until"])]
     server: Option<String>,
     /// The file that holds the token for it
     #[arg(
