@@ -278,4 +278,31 @@ mod tests {
     fn the_command_line_holds_together() {
         super::Cli::command().debug_assert();
     }
+
+    #[test]
+    fn every_command_shows_how_it_is_used_and_is_in_the_reference() {
+        let reference = include_str!("../../docs/command-line.md");
+        let leaves = leaves(super::Cli::command(), "");
+        assert!(leaves.len() > 80, "the commands were not found");
+        for (path, help) in leaves {
+            assert!(help.contains("Example"), "`{path}` shows no example");
+            let section = format!("\n## {path}\n");
+            assert!(reference.contains(&section), "`{path}` has no section");
+        }
+    }
+
+    /// The commands that do something, each with what its help ends with.
+    fn leaves(command: clap::Command, before: &str) -> Vec<(String, String)> {
+        let path = format!("{before} {}", command.get_name());
+        let path = path.trim_start().to_owned();
+        if command.is_hide_set() {
+            return Vec::new();
+        }
+        if !command.has_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string);
+            return vec![(path, help.unwrap_or_default())];
+        }
+        let parts = command.get_subcommands().cloned();
+        parts.flat_map(|part| leaves(part, &path)).collect()
+    }
 }

@@ -8,6 +8,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign explain C0201
+  countersign explain")]
 pub(crate) struct Explain {
     /// The code, for example C0201; without one, all codes are listed
     code: Option<String>,

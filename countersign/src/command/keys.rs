@@ -19,6 +19,9 @@ pub(crate) enum Keys {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign keys show")]
 pub(crate) struct Show {
     #[command(flatten)]
     data: DataFolder,
@@ -27,7 +30,10 @@ pub(crate) struct Show {
 #[derive(Args)]
 #[command(after_help = "\
 A rotation that was interrupted is finished by the next one. Backups that were made before hold the
-old key and can still be read.")]
+old key and can still be read.
+
+Examples:
+  countersign keys rotate")]
 pub(crate) struct Rotate {
     #[command(flatten)]
     data: DataFolder,

@@ -34,7 +34,11 @@ use update::{Effect, Message, update};
 #[derive(Args)]
 #[command(after_help = "\
 `?` in the inbox lists the keys. Enter approves nothing: to approve, the code of the plan has to
-be typed. What others decide appears within a second.")]
+be typed. What others decide appears within a second.
+
+Examples:
+  countersign approval watch
+  countersign approval watch --key dana.key")]
 pub(crate) struct Watch {
     #[command(flatten)]
     key: KeyOption,

@@ -10,6 +10,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign approver list
+  countersign approver list --format json")]
 pub(crate) struct List {
     #[command(flatten)]
     data: DataFolder,

@@ -14,7 +14,10 @@ use crate::output::{self, Format, visible};
 #[derive(Args)]
 #[command(after_help = "\
 A revoked key decides nothing any more: its votes on what has not run yet no longer count. What
-it decided before stays in the audit. A key does not come back.")]
+it decided before stays in the audit. A key does not come back.
+
+Examples:
+  countersign approver revoke 9c1d33b0")]
 pub(crate) struct Revoke {
     /// The key, as `countersign approver list` shows it; its beginning is enough
     #[arg(value_name = "KEY_ID")]

@@ -17,7 +17,11 @@ The list of approvers changes in one step: before it the old key decides, after 
 Whatever stops the command in between, the next one uses the key that is on the list. Votes of
 the old key on what is still open no longer count: decide those again. If the key is on the list
 of another data folder too, run `countersign approver init` there afterwards, and revoke the old
-key.")]
+key.
+
+Examples:
+  countersign approver rotate
+  countersign approver rotate --key dana.key")]
 pub(crate) struct Rotate {
     #[command(flatten)]
     key: KeyOption,

@@ -10,6 +10,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, inline};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign conformance list
+  countersign conformance list --pack approvals")]
 pub(crate) struct List {
     /// Only this pack, by its name or from a file
     #[arg(long, value_name = "PACK")]

@@ -12,6 +12,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, Table, short};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign session list
+  countersign session list --tenant acme --format json")]
 pub(crate) struct List {
     #[command(flatten)]
     data: DataFolder,

@@ -11,6 +11,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, inline};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign session show s1
+  countersign session show s1 --format json")]
 pub(crate) struct Show {
     /// The session
     session: String,

@@ -14,7 +14,11 @@ use crate::output::{self, Format, inline};
 The digest is the one that `countersign tools list` shows: what is accepted is what was looked at, even
 if the server has shown something else since. What a server says about its own tools makes none of them
 a tool that only reads; --reads does. Connections that are open keep refusing the tool until
-they are made again.")]
+they are made again.
+
+Examples:
+  countersign tools accept files read_file sha256:4f0c…
+  countersign tools accept files read_file sha256:4f0c… --reads")]
 pub(crate) struct Accept {
     #[command(flatten)]
     data: DataFolder,

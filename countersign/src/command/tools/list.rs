@@ -12,6 +12,10 @@ use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  countersign tools list
+  countersign tools list --server files")]
 pub(crate) struct List {
     #[command(flatten)]
     data: DataFolder,
