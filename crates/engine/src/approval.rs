@@ -85,6 +85,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// A request as it is stored: for those who may look and not write.
+    pub fn read(row: Approval, reader: &Reader) -> Result<Self, crate::Refusal> {
+        Ok(standing(row, reader)?)
+    }
+
     /// Where the action comes from. What the agent said was about that plan, and is not said again.
     pub(crate) fn origin(&self) -> Origin {
         let scope = self.envelope.plan().scope();

@@ -3,12 +3,13 @@
 use clap::Args;
 use countersign_approval::{State, UnixMs};
 use countersign_canon::Json;
-use countersign_engine::{Desk, Standing};
+use countersign_engine::Standing;
 
 use super::card::{duration, word};
 use super::sweep::{readable, sweep};
 use crate::cli::DataFolder;
-use crate::errors::Failure;
+use crate::clock;
+use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 
@@ -27,27 +28,43 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        drop(self.data.reader()?);
-        let desk = self.data.desk()?;
-        sweep(&desk)?;
+        let reader = self.data.reader()?;
+        let now = self.sweep()?;
         let rows = match self.all {
-            true => desk.reader().newest_approvals(MOST)?,
-            false => desk.reader().approvals_in(State::Pending)?,
+            true => reader.newest_approvals(MOST)?,
+            false => reader.approvals_in(State::Pending)?,
         };
-        let standings = readable(rows, &desk);
+        let standings = readable(rows, &reader);
         match format {
-            Format::Text => output::text(&text(&standings, &desk)?)?,
+            Format::Text => output::text(&text(&standings, now))?,
             Format::Json => output::json(&Json::Array(standings.iter().map(json).collect()))?,
         }
         Ok(Exit::Done)
     }
+
+    /// Ends what is over, and gives the time that it was judged by.
+    fn sweep(&self) -> Result<UnixMs, Failure> {
+        match self.data.desk() {
+            Ok(desk) => {
+                sweep(&desk)?;
+                Ok(desk.now()?)
+            }
+            // Whoever may only look does that.
+            Err(failure) if failure.code() == Code::ReadOnly => {
+                output::stderr(
+                    "warning: the log is read-only here: what is over stays on the list",
+                );
+                Ok(UnixMs::new(clock::now_unix_ms()?))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
 }
 
-fn text(standings: &[Standing], desk: &Desk) -> Result<String, Failure> {
+fn text(standings: &[Standing], now: UnixMs) -> String {
     if standings.is_empty() {
-        return Ok("nothing is held".to_owned());
+        return "nothing is held".to_owned();
     }
-    let now = desk.now()?;
     let mut table = Table::new(&[
         "APPROVAL", "CODE", "STATE", "AGE", "LEFT", "RISK", "WHAT", "WHO",
     ]);
@@ -65,12 +82,13 @@ fn text(standings: &[Standing], desk: &Desk) -> Result<String, Failure> {
             envelope.lineage().requester().to_string(),
         ]);
     }
-    Ok(table.text())
+    table.text()
 }
 
 /// How long there still is to decide.
 pub(super) fn left(standing: &Standing, now: UnixMs) -> String {
     match (standing.row.state, standing.row.decide_by) {
+        (State::Pending, Some(end)) if !now.is_before(end) => "over".to_owned(),
         (State::Pending, Some(end)) => duration(now.distance(end)),
         (State::Pending, None) => "∞".to_owned(),
         _ => "–".to_owned(),
@@ -124,3 +142,34 @@ fn json(standing: &Standing) -> Json {
 /// So much of an id that two are hardly ever the same.
 const ID: usize = 12;
 const MOST: usize = 1000;
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use countersign_store::{Folder, Options, Store};
+
+    use super::*;
+
+    #[test]
+    fn who_may_only_look_sees_the_list() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder::new(temporary.path());
+        drop(Store::open(&folder, Options::default()).unwrap());
+        let set = |folder_mode, file_mode| {
+            let file = Permissions::from_mode(file_mode);
+            fs::set_permissions(folder.database(), file).unwrap();
+            let folder_mode = Permissions::from_mode(folder_mode);
+            fs::set_permissions(folder.path(), folder_mode).unwrap();
+        };
+        set(0o500, 0o400);
+        let list = List {
+            all: true,
+            data: DataFolder::at(temporary.path()),
+        };
+        let listed = list.run(Format::Json);
+        set(0o700, 0o600);
+        assert_eq!(listed.unwrap(), Exit::Done);
+    }
+}

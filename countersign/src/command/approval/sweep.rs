@@ -1,7 +1,7 @@
 //! What is over, before anything is shown or decided.
 
 use countersign_engine::{Desk, Standing};
-use countersign_store::Approval;
+use countersign_store::{Approval, Reader};
 
 use crate::errors::Failure;
 use crate::output::{self, visible};
@@ -18,14 +18,14 @@ pub(super) fn sweep(desk: &Desk) -> Result<(), Failure> {
 }
 
 /// The requests that can be read; says which cannot.
-pub(super) fn readable(rows: Vec<Approval>, desk: &Desk) -> Vec<Standing> {
+pub(super) fn readable(rows: Vec<Approval>, reader: &Reader) -> Vec<Standing> {
     let mut standings = Vec::with_capacity(rows.len());
     for row in rows {
-        match desk.approval(row.id) {
-            Ok(standing) => standings.extend(standing),
+        let id = row.id;
+        match Standing::read(row, reader) {
+            Ok(standing) => standings.push(standing),
             Err(refusal) => output::stderr(&visible(&format!(
-                "countersign: {} cannot be shown: {}",
-                row.id,
+                "countersign: {id} cannot be shown: {}",
                 refusal.message()
             ))),
         }
