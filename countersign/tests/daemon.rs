@@ -187,7 +187,7 @@ fn a_hangup_reads_the_policies_again_and_bad_ones_do_not_count() {
     assert!(next(&mut daemon).contains("in force"));
     assert!(decide(&daemon).contains("\"allow\""));
     std::fs::write(&manifest, "{").unwrap();
-    assert!(next(&mut daemon).starts_with("error[C0702]"));
+    assert!(next(&mut daemon).starts_with("error[C0701]"));
     assert!(decide(&daemon).contains("\"allow\""));
     assert!(daemon.end().success());
 }
