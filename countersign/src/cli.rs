@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use countersign_engine::{Desk, SystemClock};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
@@ -34,16 +35,28 @@ pub(crate) struct Cli {
 }
 
 /// What `--format` may be. Two of them make sense for one command only, whose help tells of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Choice {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Choice {
     /// For people. May change between versions.
     Text,
     /// For programs: one JSON value, or one a line where a command prints a stream.
     Json,
+    /// In the place of a pack: the events of a session as CloudEvents 1.0, one a line
     #[value(hide = true)]
     Cloudevents,
+    /// In the place of a pack: an archive that `assay evidence verify` checks
     #[value(hide = true)]
     AssayBundle,
+}
+
+impl Choice {
+    /// Reads `--format` where all of them make sense.
+    pub(crate) fn any() -> impl TypedValueParser<Value = Self> {
+        let all = Self::value_variants().iter();
+        let all = all.filter_map(ValueEnum::to_possible_value);
+        PossibleValuesParser::new(all.map(|value| value.hide(false)))
+            .try_map(|text| Self::from_str(&text, false))
+    }
 }
 
 #[derive(Subcommand)]

@@ -15,7 +15,7 @@ use super::disclose::Disclose;
 use super::exchange::{self, Exchange};
 use super::pack::Contents;
 use super::session::Session;
-use crate::cli::{DataFolder, Tenant};
+use crate::cli::{Choice, DataFolder, Tenant};
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -68,6 +68,10 @@ pub(crate) struct Export {
     /// Add a file as it is
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
+    /// How to print results, or what to write in the place of a pack
+    #[arg(long, default_value = "text", value_parser = Choice::any())]
+    // The argument that all commands have takes more here; it is read there.
+    format: Choice,
     /// The pack, a new file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
