@@ -18,6 +18,14 @@ pub(super) fn add(source: &Source, engine: &mut Engine) -> Result<(), BundleErro
         file: source.name.clone(),
         problem,
     };
+    // FAIL-CLOSED: the engine would read a text up to there, and rules behind it would be missing.
+    if let Some((before, _)) = source.text.split_once('\0') {
+        let line = before.matches('\n').count() + 1;
+        let place = format!("{}:{line}", source.name);
+        return Err(refused(format!(
+            "\n--> {place}\nerror: a policy has no NUL in it"
+        )));
+    }
     effort::check(&source.text).map_err(|excess| {
         // As the engine says where something is.
         let place = format!("{}:{}:{}", source.name, excess.line, excess.column);

@@ -152,3 +152,9 @@ fn texts_and_comments_hold_no_brackets() {
 fn check_text(text: &str) -> Result<(), &'static str> {
     check(text).map_err(|excess| excess.problem)
 }
+
+#[test]
+fn nothing_is_left_out_behind_a_nul() {
+    let refused = compile("r := 1\n\0\nr := 2").unwrap_err().to_string();
+    assert!(refused.contains("p.rego:4"), "{refused}");
+}
