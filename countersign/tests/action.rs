@@ -256,8 +256,21 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> Self {
-        let mut child = command
+    fn start(command: Command) -> Self {
+        // What whoever runs the tests ignores would be ignored here, too.
+        let mut heard = Command::new("env");
+        heard.arg("--default-signal=HUP,INT,QUIT,TERM");
+        heard.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => heard.env(name, value),
+                None => heard.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            heard.current_dir(folder);
+        }
+        let mut child = heard
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -363,9 +376,11 @@ fn who_is_killed_takes_the_command_along_and_the_outcome_is_unknown() {
 
 /// Types Ctrl-C in a terminal of its own once the command says that it is up.
 const TERMINAL: &str = r#"
-import os, pty, sys
+import os, pty, signal, sys
 child, terminal = pty.fork()
 if child == 0:
+    for heard in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(heard, signal.SIG_DFL)
     os.execv(sys.argv[1], sys.argv[1:])
 seen = b""
 while True:

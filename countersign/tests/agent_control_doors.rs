@@ -211,6 +211,9 @@ fn results_of_tasks_are_looked_at_like_others() {
     // Nobody knows whose result this is, so nobody can look at it.
     let foreign = fetch(&mut client, "result", "t9");
     assert!(!foreign.contains("done"), "{foreign}");
+    let numbered = r#"{"jsonrpc":"2.0","id":"n","method":"tasks/result","params":{"taskId":9}}"#;
+    let numbered = client.ask(numbered);
+    assert!(!numbered.contains("done"), "{numbered}");
     client.end();
     place.verify();
     replays(&place.path("data"));

@@ -235,9 +235,9 @@ async fn who_has_taken_a_stream_up_again_hears_that_its_time_is_over() {
         told.contains("TIMEOUT") && told.contains(r#""id":1"#),
         "{told}"
     );
-    assert_eq!(client.piece().await, None);
     hears_cancellation(&web).await;
     drop(again);
+    assert_eq!(client.piece().await, None);
     web.close().await;
 }
 

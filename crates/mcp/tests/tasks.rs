@@ -268,6 +268,14 @@ fn what_comes_of_a_task_of_the_server_may_not_be_larger_than_an_answer() {
         let refused = fetch(id, method, &large);
         assert_eq!(error(&refused).1, "OUTPUT_TOO_LARGE");
     }
-    assert_eq!(scene.faults(), ["output_too_large", "output_too_large"]);
+    // Nor where the server tells of it by itself.
+    let mut notify = |result: &str| {
+        scene.serve(format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"T","status":"completed","result":{result}}}}}"#
+        ))
+    };
+    assert_eq!(notify(r#"{"content":[]}"#).len(), 1);
+    assert!(notify(&large).is_empty());
+    assert_eq!(scene.faults(), ["output_too_large"; 3]);
     scene.verify();
 }

@@ -45,7 +45,7 @@ COMMAND runs in a process group of its own: SIGTERM, SIGINT, SIGHUP and SIGQUIT 
 of it, and all of it is ended when its time is over or it prints too much. It has no terminal to
 ask in. If countersign itself is killed, it is ended too, and its outcome counts as unknown.
 
-With --format json, what does not run is told as one object on standard output: `state` (held,
+With --format json, what is held or denied is told as one object on standard output: `state` (held,
 denied or expired), `approval_id`, `short_code`, `reason` and `message`, each of which may be null.
 What runs prints what it prints.
 

@@ -58,7 +58,10 @@ impl Wrapper {
 
     fn judged(&self, tools: &[Arc<Definition>]) -> Result<Shelf, Failure> {
         let turn = self.books.turn()?;
-        self.known(&turn)?.judge(tools, &turn)
+        let shelf = self.known(&turn)?.judge(tools, &turn)?;
+        // As long as it is our turn: an older book must not come into force after a newer one.
+        self.follow(&shelf);
+        Ok(shelf)
     }
 
     fn follow(&self, shelf: &Shelf) {
@@ -82,9 +85,7 @@ impl Host for Wrapper {
         let judged = self.judged(tools).inspect_err(|failure| {
             failure.report();
         });
-        let shelf = judged.ok()?;
-        self.follow(&shelf);
-        Some(shelf)
+        judged.ok()
     }
 }
 

@@ -102,7 +102,7 @@ impl Gate {
             let event = self.record(vec![fault]).ok().flatten();
             let refused = Refused {
                 event,
-                ..withheld("runtime_error:resource_limit_exceeded")
+                ..withheld("runtime_error:adapter_unsupported")
             };
             return Done::Instead(then, Instead::Nothing(refused));
         };

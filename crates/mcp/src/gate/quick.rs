@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use countersign_engine::Haste;
+use countersign_engine::{Haste, Start};
 
 use super::{Call, Delivery, Done, Gate, Job, Waits};
 use crate::frame::{self, Kind};
@@ -76,6 +76,10 @@ impl Gate {
         let gate = Arc::clone(self);
         Quick::Soon(Box::pin(async move {
             match starting.await {
+                // To be told of by somebody who may wait for the disk.
+                Some(Start::Refusal(refusal)) if !refusal.is_recorded() => {
+                    Err(Box::new(Job::Decide(call)))
+                }
                 Some(start) => Ok(gate.started(*call, start)),
                 None => Err(Box::new(Job::Decide(call))),
             }

@@ -45,7 +45,7 @@ impl Connection {
         &self,
         lobby: Arc<Lobby>,
         head: &Parts,
-        Held { bytes, share }: Held,
+        Held { bytes, mut share }: Held,
         limits: &FrameLimits,
         waiting: reply::Waiting,
     ) -> Result<(), Response<Sent>> {
@@ -74,6 +74,7 @@ impl Connection {
         self.note_calls(&link, messages.iter().flatten());
         let time = lobby.limits.write_time;
         let mut heads = Heads::new();
+        share.shrink(bytes.len());
         let share = Arc::new(share);
         for message in messages {
             match message {

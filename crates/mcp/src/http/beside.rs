@@ -18,6 +18,7 @@ use super::sse::{Events, Item};
 use super::upstream::Upstream;
 
 /// A message on its own way.
+#[derive(Clone)]
 pub(super) struct Beside {
     pub(super) lobby: Arc<Lobby>,
     pub(super) link: Arc<Link>,
@@ -117,9 +118,15 @@ impl Beside {
         }
     }
 
+    /// INVARIANT: runs to its end, also when the time for the answer is over meanwhile.
     async fn tell(&self, message: Vec<u8>) {
-        let effects = self.link.server_says(message).await;
-        self.apply(effects).await;
+        let one = self.clone();
+        let told = tokio::spawn(async move {
+            let effects = one.link.server_says(message).await;
+            one.apply(effects).await;
+        });
+        // Whoever breaks off has told nothing.
+        let _ = told.await;
     }
 
     async fn apply(&self, effects: Vec<crate::Effect>) {

@@ -31,6 +31,10 @@ struct Pump {
 impl Exchange {
     /// Passes events on, each when it comes.
     pub(super) async fn pump(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
+        // Whoever takes a stream up again also hears what nobody else waits for.
+        if self.id.is_none() && self.headers.contains_key(LAST_EVENT_ID) {
+            self.mailbox = Some(self.link.resumed());
+        }
         let (head, body) = response.into_parts();
         let (to_client, pieces) = mpsc::channel(PIECES);
         let headers = self.pass_headers(&head.headers);
@@ -72,9 +76,14 @@ impl Pump {
                 }
                 Turn::Server(None | Some(Err(_))) => return self.ended().await,
                 Turn::Came(came) => {
+                    let (_, messages) = self.exchange.sort_all(came);
+                    let is_answered = self.exchange.id.is_some() && !messages.is_empty();
+                    for message in messages {
+                        self.give(sse::event(&message)).await;
+                    }
                     // Our answer in the place of the server's: nothing more follows.
-                    if let (_, Some(answer)) = self.exchange.sort(came) {
-                        return self.give(sse::event(&answer)).await;
+                    if is_answered {
+                        return;
                     }
                 }
                 Turn::Gone => self.gone = true,

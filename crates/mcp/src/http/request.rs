@@ -130,7 +130,7 @@ impl Connection {
             .room
             .read(body, limits.max_frame_bytes, limits.body_time)
             .await;
-        let held = match read {
+        let mut held = match read {
             Ok(held) => held,
             Err(error) => return Err(Box::pin(self.unread(&lobby, &head.headers, error)).await),
         };
@@ -142,6 +142,7 @@ impl Connection {
             let batch = self.post_batch(lobby, &head, held, &frame_limits, sender);
             return Box::pin(batch).await;
         }
+        held.share.shrink(held.bytes.len());
         let message = match lobby.read(held.bytes, frame_limits).await {
             Ok(Ok(frame)) => Message::new(frame),
             Err(Failed) => return Err(reply::bare(StatusCode::INTERNAL_SERVER_ERROR)),
@@ -191,7 +192,6 @@ impl Connection {
         if is_ours {
             headers.remove(headers::SESSION);
         }
-        let resumes = head.method == Verb::GET && headers.contains_key(headers::LAST_EVENT_ID);
         let exchange = Box::new(Exchange {
             original: None,
             given: None,
@@ -200,7 +200,7 @@ impl Connection {
             verb: head.method,
             id: None,
             method: None,
-            mailbox: resumes.then(|| link.resumed()),
+            mailbox: None,
             address: metadata::address(&head.headers, head.uri.path()),
             form: Form::Alone,
             lobby,

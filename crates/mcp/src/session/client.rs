@@ -10,6 +10,7 @@ use crate::{Era, Fault};
 
 use super::ask::Abilities;
 use super::list::cursor_at;
+use super::open::name_of;
 use super::pending::{Asked, CallState, NoPlace, Page, ServerAsked};
 use super::{Effect, Session, Unknown};
 use crate::gate::Job;
@@ -177,12 +178,9 @@ impl Session {
             Route::Read if Method::READS.contains(&method) => {
                 return vec![self.ask_to_read(frame, id, method, &params)];
             }
-            Route::Read => match frame.text(params.task_id) {
-                Some(task) => Asked::Task {
-                    task: task.into_owned(),
-                    key: read_key(&frame, method, &params),
-                },
-                None => Asked::Read(read_key(&frame, method, &params)),
+            Route::Read => Asked::Task {
+                task: name_of(&frame, params.task_id),
+                key: read_key(&frame, method, &params),
             },
             Route::Open => Asked::Open,
             Route::Pass => Asked::Plain,

@@ -52,17 +52,35 @@ impl OpenCalls {
 impl Session {
     /// The server has said how a task of its own stands, or what came of it.
     pub(super) fn task_told(&mut self, frame: Frame, id: &Id, task: &str, key: String) -> Effect {
-        let (part, is_error) = match frame.kind() {
+        let told = match frame.kind() {
             Kind::Response { result, .. } => (*result, false),
             Kind::Error { error, .. } => (*error, true),
             Kind::Request { .. } | Kind::Notification { .. } => return self.unasked(id),
         };
+        self.told_late(frame, told, Some(id), (task, key))
+    }
+
+    /// The server says so by itself. Nobody waits, so that what may not pass is just left out.
+    pub(super) fn task_notified(&mut self, frame: Frame, params: Span) -> Effect {
+        let task = name_of(&frame, frame.member(Some(params), "taskId"));
+        let key = format!("notifications/tasks {task}");
+        let is_error = frame.member(Some(params), "error").is_some();
+        self.told_late(frame, (params, is_error), None, (&task, key))
+    }
+
+    fn told_late(
+        &mut self,
+        frame: Frame,
+        (part, is_error): (Span, bool),
+        id: Option<&Id>,
+        (task, key): (&str, String),
+    ) -> Effect {
         let call = self.open.get(task);
         let length = part.end - part.start;
         if let Some(refused) = call.and_then(|call| output_too_large(length, call.max_output_bytes))
         {
-            let then = self.to_client(id, refused);
-            return self.complain("output_too_large", key, then);
+            let then = id.map(|id| self.to_client(id, refused));
+            return self.complain("output_too_large", key, then.unwrap_or_default());
         }
         let seen = call.and_then(|call| Some((call.seen.clone()?, call.since)));
         let entry = record::read(key, &self.settings.server, frame.part(part));
@@ -83,7 +101,7 @@ impl Session {
             entry,
             then: Delivery {
                 to_client: Some(frame.into_bytes()),
-                waits: Waits::Client(id.clone()),
+                waits: id.map_or(Waits::Nobody, |id| Waits::Client(id.clone())),
                 ..Delivery::default()
             },
         })))
@@ -107,8 +125,17 @@ fn as_answered(told: Json) -> Json {
 /// The name of a task, in the form of either era.
 fn task_of(frame: &Frame, result: Span) -> Option<String> {
     let task = frame.member(Some(result), "task");
-    let id = frame.member(task.or(Some(result)), "taskId");
-    frame.text(id).map(|id| id.into_owned())
+    let id = frame.member(task.or(Some(result)), "taskId")?;
+    Some(name_of(frame, Some(id)))
+}
+
+/// The text of a name; where it is something else, how that is written.
+pub(super) fn name_of(frame: &Frame, span: Option<Span>) -> String {
+    match (frame.text(span), span) {
+        (Some(text), _) => text.into_owned(),
+        (None, Some(span)) => String::from_utf8_lossy(frame.part(span)).into_owned(),
+        (None, None) => String::new(),
+    }
 }
 
 /// Where what the tool said stands in what a server says about a task that is over.

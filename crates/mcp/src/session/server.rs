@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::frame::{Frame, FrameError, Id, Kind, Params};
+use crate::frame::{Frame, FrameError, Id, Kind, Params, Span};
 use crate::gate::{Delivery, Job, Waits};
 use crate::lines::Line;
 use crate::method::{Method, Route};
@@ -216,6 +216,9 @@ impl Session {
     }
 
     fn server_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
+        if let Some(params) = about_task(&frame) {
+            return vec![self.task_notified(frame, params)];
+        }
         match method.from_server() {
             Route::Notify | Route::Cancel => {
                 match method {
@@ -289,4 +292,15 @@ impl Session {
             self.era = Some(era);
         }
     }
+}
+
+/// What a server tells about a task without being asked.
+fn about_task(frame: &Frame) -> Option<Span> {
+    let Kind::Notification { name, params, .. } = frame.kind() else {
+        return None;
+    };
+    let name = frame.text(Some(*name))?;
+    let rest = name.strip_prefix("notifications/tasks")?;
+    let is_one = rest.is_empty() || rest.starts_with('/');
+    params.whole.filter(|_| is_one)
 }
