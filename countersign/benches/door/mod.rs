@@ -24,6 +24,9 @@ pub(crate) enum Way {
     Door,
 }
 
+/// How often every way is measured, one after the other.
+const TURNS: usize = 5;
+
 /// How much is measured.
 pub(crate) struct Plan {
     requests: usize,
@@ -59,16 +62,12 @@ impl Plan {
                         0 => Duration::ZERO,
                         _ => Duration::from_secs(1) / u32::try_from(*pace).unwrap(),
                     };
+                    let [direct, relay, through, commit] =
+                        self.in_turns(*connections, method, pause, connect);
                     let limit = match *method {
                         "ping" => Duration::from_micros(150),
-                        _ => self.group_commit(*connections, pause) + Duration::from_micros(300),
+                        _ => commit + Duration::from_micros(300),
                     };
-                    let measure = |way| {
-                        let clients = (0..*connections).map(|_| connect(way)).collect();
-                        middle(self.measure(clients, method, pause))
-                    };
-                    let [direct, relay, through] =
-                        [Way::Direct, Way::Relay, Way::Door].map(measure);
                     let added = through.saturating_sub(direct);
                     let pace = match pace {
                         0 => "full speed".to_owned(),
@@ -88,11 +87,36 @@ impl Plan {
         }
     }
 
+    /// The middle times of every way, and of waiting for the disk. They take turns, so that a minute in
+    /// which the machine does other work is one for all of them.
+    fn in_turns<C: Client>(
+        &self,
+        connections: usize,
+        method: &'static str,
+        pause: Duration,
+        connect: &dyn Fn(Way) -> C,
+    ) -> [Duration; 4] {
+        let mut times = [const { Vec::new() }; 4];
+        for _ in 0..TURNS {
+            for (way, times) in [Way::Direct, Way::Relay, Way::Door]
+                .into_iter()
+                .zip(&mut times)
+            {
+                let clients = (0..connections).map(|_| connect(way)).collect();
+                times.extend(self.measure(clients, method, pause));
+            }
+            if method != "ping" {
+                times[3].extend(self.group_commit(connections, pause));
+            }
+        }
+        times.map(middle)
+    }
+
     /// How long as many callers wait for the disk who ask as often and share its fsyncs.
-    fn group_commit(&self, connections: usize, pause: Duration) -> Duration {
+    fn group_commit(&self, connections: usize, pause: Duration) -> Vec<Duration> {
         let file = Arc::new(SharedFile::new(&self.folder.join("fsync")));
         let callers = (0..connections).map(|_| Arc::clone(&file)).collect();
-        middle(self.measure(callers, "commit", pause))
+        self.measure(callers, "commit", pause)
     }
 
     fn measure<C: Client>(
@@ -101,7 +125,7 @@ impl Plan {
         method: &'static str,
         pause: Duration,
     ) -> Vec<Duration> {
-        let requests = self.requests;
+        let requests = self.requests.div_ceil(TURNS);
         let ask = move |(number, mut client): (u64, C)| {
             client.ask("\"list\"", "tools/list");
             let mut pauses = Pauses::new(pause, number);
@@ -211,7 +235,7 @@ pub(crate) fn request(id: &str, method: &str) -> String {
 
 fn middle(mut times: Vec<Duration>) -> Duration {
     times.sort();
-    times[times.len() / 2]
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 fn micros(time: Duration) -> String {
