@@ -10,7 +10,7 @@ use countersign_policy::{Point, Policies};
 use countersign_store::{Change, Events, Recorded, Store};
 
 use crate::admission::Grounds;
-use crate::approval::{ApprovalStep, Recent};
+use crate::approval::{ApprovalStep, Board, Recent};
 use crate::hot::{Hot, Place, Sessions, lock};
 use crate::instance::Instance;
 use crate::meter::Metered;
@@ -30,6 +30,7 @@ pub struct Engine {
     revising: Mutex<()>,
     pub(crate) sessions: Sessions,
     pub(crate) recent: Recent,
+    pub(crate) board: Board,
     times: ApprovalTimes,
     latest: Mutex<Option<HighWater>>,
     instance: OnceLock<Instance>,
@@ -50,6 +51,7 @@ impl Engine {
             revising: Mutex::default(),
             sessions: Sessions::default(),
             recent: Recent::default(),
+            board: Board::default(),
             times: ApprovalTimes::default(),
             latest: Mutex::new(None),
             instance: OnceLock::new(),

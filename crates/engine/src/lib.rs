@@ -58,8 +58,8 @@ mod watch;
 
 pub use admission::{Admission, Hold, Outcome, Permit, Preview, Proposal, Running, Start};
 pub use approval::{
-    ApprovalTimes, Denial, Drifted, NotCounted, NotEdited, Precondition, RecordedResult, Redeemed,
-    Replay, Standing, Swept, Tally, TallyVote, Told, Unaskable, Voted, Wanted,
+    ApprovalTimes, Denial, Drifted, News, NotCounted, NotEdited, Precondition, RecordedResult,
+    Redeemed, Replay, Standing, Swept, Tally, TallyVote, Told, Unaskable, Voted, Wanted,
 };
 pub use approvers::{Approver, Approvers, ApproversError};
 pub use clock::{Clock, ClockError, SystemClock};

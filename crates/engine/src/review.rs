@@ -253,10 +253,7 @@ impl Engine {
             return Ok(None);
         };
         let reader = self.store().reader();
-        for row in reader.session_approvals(scope).map_err(Fault::from)? {
-            if !matches!(row.state, State::Pending | State::Approved) {
-                continue;
-            }
+        for row in reader.open_approvals(scope).map_err(Fault::from)? {
             let Some(standing) = self.approval(row.id)? else {
                 continue;
             };

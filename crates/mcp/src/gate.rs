@@ -14,11 +14,12 @@ pub(crate) use quick::{Lost, Quick, Soon};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use countersign_approval::{Arguments, Tool, ToolCall};
 use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
-    ApprovalId, Engine, Hold, Intervened, Intervention, Origin, Outcome, Permit, Proposal,
+    ApprovalId, Engine, Hold, Intervened, Intervention, News, Origin, Outcome, Permit, Proposal,
     Redeemed, Refusal, Running, Start, Wanted,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
@@ -39,6 +40,8 @@ pub struct Gate {
     origin: Origin,
     /// Whether anybody was asked in this session.
     has_asked: AtomicBool,
+    /// Whether people have a result of this session.
+    has_kept: AtomicBool,
     /// Whether the agent may begin, once that is known.
     opened: Mutex<Option<Result<(), Refused>>>,
 }
@@ -132,6 +135,8 @@ pub struct Call {
     pub(crate) cancelled: Arc<AtomicBool>,
     /// The approval that it comes back for, after it was answered with a question.
     pub(crate) back: Option<ApprovalId>,
+    /// When nobody had decided about it, and what had happened by then.
+    pub(crate) seen: Option<(Instant, News)>,
 }
 
 /// What is delivered once something is recorded.
@@ -181,6 +186,8 @@ pub enum Done {
     Released(Id, Json, bool),
     /// A human has not decided yet. The refusal is for a client that waits no longer.
     Held(Box<Call>, ApprovalId, Refused),
+    /// The same for a call that was held before.
+    StillHeld(Box<Call>, ApprovalId),
     /// It may be fetched.
     MayRead(Box<Read>),
     /// It may not be fetched.
@@ -230,6 +237,7 @@ impl Gate {
             server: server.into(),
             origin,
             has_asked: AtomicBool::new(false),
+            has_kept: AtomicBool::new(false),
             opened: Mutex::new(None),
         }
     }
@@ -428,17 +436,22 @@ impl Gate {
     }
 
     /// What a human has decided about a call that waits, if anybody has.
-    fn look(&self, call: Call, approval: ApprovalId) -> Done {
+    fn look(&self, mut call: Call, approval: ApprovalId) -> Done {
         if call.cancelled.load(Ordering::Acquire) {
             let _ = self.engine.cancel(approval);
             return Done::Dropped(call.id);
         }
+        // Before the approval is read: what happens from now on is news.
+        let news = self.engine.news();
         match self.engine.approval(approval) {
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
             Ok(None) => Done::Refused(call.id, hold::gone()),
             Ok(Some(standing)) => match hold::verdict(&standing, &|| self.engine.denial(&standing))
             {
-                hold::Verdict::Waits(refused) => Done::Held(Box::new(call), approval, refused),
+                hold::Verdict::Waits(refused) => {
+                    call.seen = news.ok().map(|news| (Instant::now(), news));
+                    Done::Held(Box::new(call), approval, refused)
+                }
                 hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
                 hold::Verdict::Approved if standing.is_about_a_result() => {
                     self.release(call, approval)

@@ -226,6 +226,7 @@ impl Session {
                 closed.into_iter().chain(answer).collect()
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
+            Done::StillHeld(call, approval) => self.still_held(*call, approval, now),
             Done::MayRead(read) => self.may_read(*read, now),
             Done::NotRead(id, refused) => {
                 let waits = self.asked.remove(&id);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use countersign_approval::{Decision, Reason, State};
 use countersign_event::EventType;
-use countersign_mcp::Seal;
+use countersign_mcp::{Frame, FrameLimits, Id, Kind, Seal};
 use scene::{Scene, error, json};
 
 const LOOK: Duration = Duration::from_millis(250);
@@ -88,6 +88,31 @@ fn nothing_is_due_while_a_look_takes_longer_than_the_client_may_wait() {
     scene.run_jobs();
     assert!(scene.session.deadline().unwrap() <= scene.now);
     assert_eq!(error(&scene.pass(Duration::ZERO)[0]).0, -32001);
+    scene.verify();
+}
+
+fn id(number: &str) -> Id {
+    let frame = scene::call(number, "deploy", "{}").into_bytes();
+    match Frame::read(frame, &FrameLimits::default()).unwrap().kind() {
+        Kind::Request { id, .. } => id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_waits_for_one_call_is_not_woken_for_the_others() {
+    let mut scene = scene();
+    let [one, two, none] = ["1", "2", "3"].map(id);
+    scene.call("1", "deploy", "{}");
+    scene.pass(Duration::from_millis(100));
+    scene.call("2", "deploy", r#"{"n":2}"#);
+    let first = scene.session.deadline().unwrap();
+    assert_eq!(scene.session.deadline_for(&one), Some(first));
+    let second = scene.session.deadline_for(&two).unwrap();
+    assert_eq!(second, first + Duration::from_millis(100));
+    // Whoever is left looks after a call that nobody waits for.
+    let last = scene.session.deadline_for(&none).unwrap();
+    assert!(last > second && last <= first + Duration::from_secs(1));
     scene.verify();
 }
 

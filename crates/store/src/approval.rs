@@ -454,6 +454,14 @@ impl Reader {
         self.approvals_where("s.tenant_id = ?1 AND s.session_id = ?2", session)
     }
 
+    /// Those that may still be decided or used. The cost does not grow with those that are over.
+    pub fn open_approvals(&self, scope: &Scope) -> Result<Vec<Approval>, Error> {
+        let session = (scope.tenant.as_str(), scope.session.as_str());
+        let condition = "a.state IN ('pending', 'approved')
+             AND s.tenant_id = ?1 AND s.session_id = ?2";
+        self.approvals_where(condition, session)
+    }
+
     /// The newest approvals of any state, newest first.
     pub fn newest_approvals(&self, count: usize) -> Result<Vec<Approval>, Error> {
         let mut newest = self.approvals_where(

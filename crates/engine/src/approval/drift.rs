@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<Option<ApprovalId>, Fault> {
         let reader = self.store().reader();
         let now = self.now()?;
-        for row in reader.session_approvals(scope)? {
+        for row in reader.open_approvals(scope)? {
             let usable = row.state == State::Approved && row.ends.is_some_and(|end| now < end);
             if !usable {
                 continue;

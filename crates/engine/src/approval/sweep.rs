@@ -120,9 +120,7 @@ impl Engine {
     }
 
     fn open_rows(&self, scope: &Session) -> Result<Vec<Approval>, Fault> {
-        let mut rows = self.store().reader().session_approvals(scope)?;
-        rows.retain(|row| is_open(row.state));
-        Ok(rows)
+        Ok(self.store().reader().open_approvals(scope)?)
     }
 
     fn try_sweep(&self) -> Result<Swept, Fault> {

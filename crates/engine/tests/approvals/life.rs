@@ -4,12 +4,43 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign_approval::{Class, Decision, DenyRule, Reason, State, Subject, SubjectKind};
 use countersign_engine::{ApprovalTimes, Approvers, Origin, Precondition, Redeemed, Told, Wanted};
+use countersign_event::EventType;
+use countersign_event::payload::{ErrorRaised, Payload};
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_store::Folder;
 
 use crate::scene::{START, Scene, bytes_of, code, engine, permit, policies, refusal};
+
+#[test]
+fn every_change_of_an_approval_is_news_and_nothing_else_is() {
+    let scene = Scene::new(&["olga"], 1);
+    let mut all = vec![scene.engine.news().unwrap()];
+    let mut changed = || {
+        let now = scene.engine.news().unwrap();
+        assert_eq!(scene.engine.latest_news(), Some(now));
+        let is_new = !all.contains(&now);
+        all.push(now);
+        is_new
+    };
+    let (used, denied, left) = (scene.ask("c1"), scene.ask("c2"), scene.ask("c3"));
+    assert!(changed());
+    scene.approve(0, &used);
+    assert!(changed());
+    assert!(scene.vote(0, &denied, Decision::Denied(None)).is_ok() && changed());
+    scene.run(permit(scene.redeem(used.id())));
+    assert!(changed());
+    scene.engine.cancel(left.id()).unwrap();
+    assert!(changed());
+    assert!(!changed());
+    let event = Payload::ErrorRaised(ErrorRaised::default());
+    let recorded = scene
+        .engine
+        .record(&scene.scope, EventType::ErrorRaised, event);
+    assert!(recorded.is_ok() && !changed());
+    scene.verify();
+}
 
 #[test]
 fn what_was_approved_runs_once_with_the_stored_bytes() {

@@ -187,6 +187,7 @@ impl Gate {
             engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),
             engine::Delivery::Held(held) => {
                 self.has_asked.store(true, Ordering::Release);
+                self.has_kept.store(true, Ordering::Release);
                 let refused = Refused {
                     code: HELD,
                     event,
@@ -212,7 +213,7 @@ impl Gate {
 impl Gate {
     /// The request about the result of this very call, which has run before.
     pub(super) fn held_result(&self, call: &Call) -> Option<ApprovalId> {
-        if !self.has_asked.load(Ordering::Acquire) {
+        if !self.has_kept.load(Ordering::Acquire) {
             return None;
         }
         let found = self.engine.held_result(&self.scope, &call.tool, &call.args);

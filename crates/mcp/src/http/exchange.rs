@@ -288,7 +288,10 @@ impl Exchange {
         closed: impl Future<Output = ()>,
         server: impl Future<Output = T>,
     ) -> Turn<T> {
-        let deadline = self.link.session().deadline();
+        let deadline = match &self.id {
+            Some(id) => self.link.session().deadline_for(id),
+            None => self.link.session().deadline(),
+        };
         let late = async {
             match deadline {
                 Some(time) => tokio::time::sleep_until(time.into()).await,

@@ -86,6 +86,7 @@ impl Session {
             objection: None,
             cancelled: Arc::new(AtomicBool::new(false)),
             back,
+            seen: None,
         };
         if self.shelf.is_complete() {
             return vec![self.submit(call)];
@@ -97,6 +98,7 @@ impl Session {
 
     /// Sends a call to the engine.
     pub(super) fn submit(&mut self, mut call: Call) -> Effect {
+        call.seen = None;
         call.objection = match self.settings.elsewhere.include(&call.tool) {
             true => Some("TOOL_OF_ANOTHER_SERVER"),
             false => self.shelf.standing(&call.tool).objection(),

@@ -23,23 +23,11 @@ impl Session {
         refused: Refused,
         now: Instant,
     ) -> Vec<Effect> {
-        let call = match self.task_waits(call) {
-            Ok(effects) => return effects,
-            Err(call) => *call,
+        let call = match self.for_somebody(call, approval) {
+            Ok(call) => *call,
+            Err(effects) => return effects,
         };
         let id = call.id.clone();
-        let gone = match (self.client_gone, self.server_gone) {
-            (true, _) => Some(left()),
-            (_, true) => Some(Refused::denied("SERVER_GONE", SERVER_GONE)),
-            _ => None,
-        };
-        if let Some(gone) = gone {
-            let waits = self.asked.remove(&id).is_some();
-            let answer = self.answer(&id, &gone);
-            let answer = waits.then_some(Effect::ToCaller(id, answer));
-            let withdraw = Effect::job(Job::Withdraw(approval));
-            return std::iter::once(withdraw).chain(answer).collect();
-        }
         let wanted = !call.cancelled.load(Ordering::Acquire);
         let form = match self.is_held(&id) || !wanted {
             true => Form::Open,
@@ -87,6 +75,46 @@ impl Session {
         let state = CallState::Held(Box::new(held));
         self.asked.insert(id, Asked::Call(state));
         question.into_iter().collect()
+    }
+
+    /// Nobody has decided about a call that was held before.
+    pub(super) fn still_held(
+        &mut self,
+        call: Call,
+        approval: ApprovalId,
+        now: Instant,
+    ) -> Vec<Effect> {
+        let call = match self.for_somebody(call, approval) {
+            Ok(call) => *call,
+            Err(effects) => return effects,
+        };
+        match self.asked.get_mut(&call.id) {
+            Some(Asked::Call(CallState::Held(held))) => {
+                held.next_look = later(now, LOOK);
+                held.call = Some(call);
+                Vec::new()
+            }
+            _ => vec![Effect::job(Job::Withdraw(approval))],
+        }
+    }
+
+    /// A call that is not decided, if anybody of the session waits for it; or what is to be done instead.
+    fn for_somebody(&mut self, call: Call, approval: ApprovalId) -> Result<Box<Call>, Vec<Effect>> {
+        let call = match self.task_waits(call) {
+            Ok(effects) => return Err(effects),
+            Err(call) => call,
+        };
+        let gone = match (self.client_gone, self.server_gone) {
+            (true, _) => left(),
+            (_, true) => Refused::denied("SERVER_GONE", SERVER_GONE),
+            _ => return Ok(call),
+        };
+        let id = call.id.clone();
+        let waits = self.asked.remove(&id).is_some();
+        let answer = self.answer(&id, &gone);
+        let answer = waits.then_some(Effect::ToCaller(id, answer));
+        let withdraw = Effect::job(Job::Withdraw(approval));
+        Err(std::iter::once(withdraw).chain(answer).collect())
     }
 
     /// Time has passed for a call that is held.

@@ -70,6 +70,11 @@ impl Session {
         all.filter_map(|(_, patience)| patience.until).min()
     }
 
+    /// When this one has.
+    pub(super) fn patience_of(&self, id: &Id) -> Option<Instant> {
+        self.asked.patience_of(id)?.until
+    }
+
     /// Time has passed: who has waited long enough hears that nothing came.
     pub(super) fn lose_patience(&mut self, now: Instant) -> Vec<Effect> {
         // A server that waits for the client is not slow by itself.

@@ -158,6 +158,10 @@ impl<T> Table<T> {
         self.waiting.iter().map(|(id, (asked, _))| (id, asked))
     }
 
+    pub(super) fn patience_of(&self, id: &Id) -> Option<&Patience> {
+        self.waiting.get(id)?.1.as_ref()
+    }
+
     pub(super) fn patience(&self) -> impl Iterator<Item = (&Id, &Patience)> {
         let all = self.waiting.iter();
         all.filter_map(|(id, (_, patience))| Some((id, patience.as_ref()?)))

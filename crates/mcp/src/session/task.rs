@@ -422,6 +422,8 @@ fn under(call: Call, id: &Id, limits: &crate::FrameLimits) -> Option<Call> {
     Some(Call {
         frame: Frame::read(bytes, limits).ok()?,
         id: id.clone(),
+        // Somebody asks, and wants to know how it stands now.
+        seen: None,
         ..call
     })
 }

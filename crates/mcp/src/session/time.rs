@@ -1,6 +1,6 @@
 //! What happens when nothing happens.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::outbound::Outbound;
 use crate::reply::{self, Refused};
@@ -17,6 +17,15 @@ impl Session {
         let calls = self.asked.iter().filter_map(|(_, asked)| deadline(asked));
         let others = self.list.deadline().into_iter().chain(self.patience_ends());
         calls.chain(others).min()
+    }
+
+    /// The same for somebody who waits for the answer to this request. What others wait for is left to them,
+    /// unless none of them is there.
+    pub fn deadline_for(&self, id: &Id) -> Option<Instant> {
+        let own = self.asked.get(id).and_then(deadline);
+        let others = self.deadline().and_then(|time| time.checked_add(OTHERS));
+        let all = [own, self.patience_of(id), self.list.deadline(), others];
+        all.into_iter().flatten().min()
     }
 
     /// Time has passed.
@@ -78,6 +87,9 @@ impl Session {
         ]
     }
 }
+
+/// So long those who wait for something else have to notice that it is late.
+const OTHERS: Duration = Duration::from_secs(1);
 
 fn deadline(asked: &Asked) -> Option<Instant> {
     match asked {
