@@ -7,6 +7,7 @@
 mod access;
 mod carriers;
 mod room;
+mod seats;
 mod serve;
 mod tls;
 
