@@ -67,7 +67,8 @@ impl Seats {
         Some(seat)
     }
 
-    /// Of those who are quiet, who has never asked anything goes first, then who has been silent for the longest time.
+    /// Of those who are quiet, who has never asked anything goes first, then who has been so for the longest
+    /// time.
     fn send_one_away(&self) {
         let all = self.taken.iter().filter_map(Weak::upgrade);
         let idle = all.filter(|seat| seat.is_idle() && seat.quiet_since().elapsed() >= QUIET);
