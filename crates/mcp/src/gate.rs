@@ -4,6 +4,7 @@
 //! as it likes.
 
 mod hold;
+mod look;
 mod points;
 mod quick;
 mod read;
@@ -16,11 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use countersign_approval::{Arguments, Tool, ToolCall};
+use countersign_approval::{Arguments, Tool};
 use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
     ApprovalId, Engine, Hold, Intervened, Intervention, News, Origin, Outcome, Permit, Proposal,
-    Redeemed, Refusal, Running, Start, Wanted,
+    Refusal, Running, Start,
 };
 use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
 use countersign_event::{EventType, Payload, Scope};
@@ -432,52 +433,6 @@ impl Gate {
             server: Some(self.server.clone()),
             name: call.tool.clone(),
             definition: call.definition,
-        }
-    }
-
-    /// What a human has decided about a call that waits, if anybody has.
-    fn look(&self, mut call: Call, approval: ApprovalId) -> Done {
-        if call.cancelled.load(Ordering::Acquire) {
-            let _ = self.engine.cancel(approval);
-            return Done::Dropped(call.id);
-        }
-        // Before the approval is read: what happens from now on is news.
-        let news = self.engine.news();
-        match self.engine.approval(approval) {
-            Err(refusal) => Done::Refused(call.id, refused(&refusal)),
-            Ok(None) => Done::Refused(call.id, hold::gone()),
-            Ok(Some(standing)) => match hold::verdict(&standing, &|| self.engine.denial(&standing))
-            {
-                hold::Verdict::Waits(refused) => {
-                    call.seen = news.ok().map(|news| (Instant::now(), news));
-                    Done::Held(Box::new(call), approval, refused)
-                }
-                hold::Verdict::Over(refused) => Done::Refused(call.id, refused),
-                hold::Verdict::Approved if standing.is_about_a_result() => {
-                    self.release(call, approval)
-                }
-                hold::Verdict::Approved => self.redeem(call, approval),
-            },
-        }
-    }
-
-    /// Runs what was approved: the stored arguments, in the frame that waits for their result.
-    fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
-        let tool = self.tool(&call);
-        let encode =
-            |approved: &ToolCall| rewritten(&call.frame, approved.args.value()).unwrap_or_default();
-        let args = Arguments::new(call.args.clone()).ok();
-        let wanted = Wanted {
-            tool: Some(&tool),
-            args: args.as_ref(),
-            ..Wanted::default()
-        };
-        match self.engine.redeem(approval, wanted, &encode) {
-            Redeemed::Permit(permit) => self.begin(call, permit),
-            Redeemed::Replayed(_) => Done::Refused(call.id, hold::used()),
-            Redeemed::Drifted(drifted) => Done::Refused(call.id, hold::drifted(&drifted)),
-            Redeemed::Refused(refusal) => Done::Refused(call.id, hold::over(&refusal)),
-            Redeemed::Failed(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
 

@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use countersign_engine::{Haste, Start};
 
@@ -63,14 +62,6 @@ impl Gate {
             }
             job => Quick::Not(Box::new(job)),
         }
-    }
-
-    /// Whether there may be something new about a call that is held.
-    fn has_news(&self, call: &Call) -> bool {
-        let is_known = call.seen.is_some_and(|(since, news)| {
-            since.elapsed() < ANYWAY && self.engine.latest_news() == Some(news)
-        });
-        !is_known || call.cancelled.load(Ordering::Acquire)
     }
 
     fn decide_at_once(self: &Arc<Self>, call: Box<Call>, haste: Haste) -> Quick {
@@ -163,8 +154,5 @@ impl Delivery {
     }
 }
 
-/// So often a request is read although nothing is known to have happened: not every fault of a store makes
-/// news.
-const ANYWAY: Duration = Duration::from_secs(5);
 /// What takes longer to judge or to record is left to a thread beside those who carry messages.
 const LARGEST: usize = 64 << 10;
