@@ -73,6 +73,7 @@ fn without_a_manifest_what_a_person_said_only_reads_runs_and_the_rest_is_held() 
     let held = client.call(2, "write");
     assert!(held.contains("\"code\":-32001"), "{held}");
     assert!(client.call(3, "echo").contains("done"));
+    place.waits_for(2, "TOOL_RESULT");
     let unlisted = client.call(4, "not-there");
     assert!(unlisted.contains("TOOL_UNLISTED"), "{unlisted}");
     let (_, stderr) = client.end();

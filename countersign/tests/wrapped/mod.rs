@@ -109,6 +109,15 @@ impl Place {
         let wanted = format!("\"event_type\":\"{event_type}\"");
         text.lines().filter(|line| line.contains(&wanted)).count()
     }
+
+    /// The log has so many events of a type before long, although nobody does anything.
+    pub fn waits_for(&self, count: usize, event_type: &str) {
+        let has_all = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            self.count(event_type) == count
+        });
+        assert!(has_all, "{} {event_type}", self.count(event_type));
+    }
 }
 
 impl Client {

@@ -171,7 +171,7 @@ impl Engine {
         let now = self.clock.now_unix_ms().ok()?;
         let place = self.sessions.place(proposal.scope);
         let mut guard = place.try_lock().ok()?;
-        let hot = guard.hot.take()?;
+        let hot = self.at_hand(&mut guard, proposal.scope)?;
         let since = self.meter.began();
         let mut decided = match decide(proposal, &hot, now, &policies, Hearing::default()) {
             Ok(decided) if decided.is_plain() => decided,

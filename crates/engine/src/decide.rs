@@ -59,7 +59,7 @@ pub(crate) fn decide(
             &proposal.call_id,
             ENGINE,
             policies.digest(),
-            hot.snapshot.hash(),
+            hot.snapshot_hash(),
         )
     };
     let Ruling {
@@ -266,7 +266,7 @@ fn rule(
         sanitizer_key: proposal.sanitizer_key.as_deref(),
         seq: hot.head.count(),
         now_unix_ms: now,
-        snapshot: &hot.snapshot,
+        snapshot: hot.snapshot(),
     };
     Ok(policies.decide(&case, &|path| links.examine(path), hearing)?)
 }

@@ -337,10 +337,9 @@ impl Engine {
         Ok(hot)
     }
 
-    /// Takes the state out of its place: if anything fails on the way, there is none in it and the
-    /// log is read again.
+    /// Takes the state out of its place, or reads the log.
     pub(crate) fn hot(&self, place: &mut Place, scope: &Scope) -> Result<Hot, Fault> {
-        match place.hot.take() {
+        match self.at_hand(place, scope) {
             Some(hot) => Ok(hot),
             None => self.recover(place, scope),
         }

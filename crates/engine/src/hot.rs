@@ -1,10 +1,12 @@
 //! Sessions whose state is kept in memory.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use countersign_canon::Hash;
 use countersign_event::{Head, Scope};
-use countersign_session::{Fact, Snapshot};
+use countersign_session::{Fact, FactError, Snapshot};
 use countersign_store::Reader;
 
 use crate::owed::Owed;
@@ -13,16 +15,18 @@ use crate::refusal::Fault;
 /// The state of one session, as of its head.
 #[derive(Clone)]
 pub(crate) struct Hot {
-    pub(crate) snapshot: Snapshot,
+    snapshot: Snapshot,
+    /// Of the snapshot, once somebody needed it.
+    hash: OnceCell<Hash>,
     pub(crate) head: Head,
 }
 
 /// What is kept of one session.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// Its state; where there is none, the log has to be read.
+    /// Its state; where there is none, the log has to be read. Outcomes that are only noted are not in it.
     pub(crate) hot: Option<Hot>,
-    /// Outcomes on their way to the disk that a door has already told of.
+    /// Outcomes that a door has told of, and that are not known to be durable.
     pub(crate) owed: Vec<Owed>,
 }
 
@@ -47,6 +51,28 @@ impl Sessions {
             .collect();
         let owes = |(_, place): &(Scope, Arc<Mutex<Place>>)| lock(place).owes();
         places.into_iter().filter(owes).collect()
+    }
+}
+
+impl Hot {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What a decision names as the state that it was made from.
+    pub(crate) fn snapshot_hash(&self) -> Hash {
+        *self.hash.get_or_init(|| self.snapshot.hash())
+    }
+
+    /// Folds an event into the state.
+    pub(crate) fn apply(&mut self, fact: &Fact<'_>) -> Result<(), FactError> {
+        self.hash.take();
+        self.snapshot.apply(fact)
+    }
+
+    /// Whether every call was answered or denied.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.snapshot.open_calls().next().is_none()
     }
 }
 
@@ -81,7 +107,11 @@ pub(crate) fn rebuild(scope: &Scope, reader: &Reader) -> Result<Hot, Fault> {
         let folded = snapshot.apply(&fact);
         folded.map_err(|error| Fault::History(error.to_string()))
     })?;
-    Ok(Hot { snapshot, head })
+    Ok(Hot {
+        snapshot,
+        hash: OnceCell::new(),
+        head,
+    })
 }
 
 const MAX_SESSIONS: usize = 4096;

@@ -50,7 +50,7 @@ impl Engine {
             guard.hot = None;
         }
         let hot = self.hot(&mut guard, scope)?;
-        let found = (hot.snapshot.clone(), hot.head);
+        let found = (hot.snapshot().clone(), hot.head);
         guard.hot = Some(hot);
         Ok(found)
     }
@@ -66,7 +66,7 @@ impl Engine {
         let place = self.sessions.place(scope);
         let mut guard = lock(&place);
         let hot = self.hot_at(&mut guard, scope, after)?;
-        if hot.snapshot.is_closed() {
+        if hot.snapshot().is_closed() {
             guard.hot = Some(hot);
             let over = OrderError::Terminated(event_type);
             return Err(Fault::Store(over.into()));

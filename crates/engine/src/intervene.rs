@@ -308,7 +308,7 @@ impl Intervention<'_> {
         policies.attend(
             (self.point, &self.subject),
             Some(&self.origin.agent_name),
-            &hot.snapshot,
+            hot.snapshot(),
             hearing,
             ENGINE,
         )

@@ -1,12 +1,14 @@
 //! Outcomes that a door tells of before they are durable.
 //!
-//! A result may go to the agent as soon as the session's state counts it: the next decision is then
-//! judged with it, and is durable only after it. What must not happen is a decision that has
-//! forgotten it, so a session whose outcome was lost on the way to the disk records it again before
-//! anything else, or decides nothing.
+//! A result may go to the agent as soon as it is noted with the session's state: whoever takes the state
+//! for the next decision puts the outcome on its way first, so that decision is judged with it, and is
+//! durable only after it. What must not happen is a decision that has forgotten it, so a session whose
+//! outcome was lost on the way to the disk records it again before anything else, or decides nothing.
+
+use std::sync::Mutex;
 
 use countersign_event::{EventType, Payload, Scope};
-use countersign_store::{Haste, Pending};
+use countersign_store::{Haste, Pending, Store};
 
 use crate::engine::MAX_ATTEMPTS;
 use crate::hot::{Hot, Place, lock, rebuild};
@@ -18,27 +20,67 @@ use crate::{Engine, Outcome, Refusal, Running, Settled};
 pub(crate) struct Owed {
     event_type: EventType,
     payload: Payload,
-    /// Its way to the disk; none if it was lost there.
-    pending: Option<Pending>,
+    way: Way,
+}
+
+/// How far an outcome came on its way to the disk.
+enum Way {
+    /// It was told of at this time. The state of the session does not have it yet.
+    Noted(u64),
+    /// The state has it, and the disk will.
+    Sent(Pending),
+    /// The disk does not have it.
+    Lost,
 }
 
 impl Owed {
+    fn noted(running: Running, outcome: Outcome, now: u64) -> Self {
+        let (event_type, payload) = running.into_event(outcome, now);
+        Self {
+            event_type,
+            payload,
+            way: Way::Noted(now),
+        }
+    }
+
     /// Whether it is durable by now.
     pub(crate) fn is_paid(&mut self) -> bool {
-        match self.pending.as_mut().and_then(Pending::try_wait) {
+        let Way::Sent(pending) = &mut self.way else {
+            return false;
+        };
+        match pending.try_wait() {
             Some(Ok(_)) => true,
             Some(Err(_)) => {
-                self.pending = None;
+                self.way = Way::Lost;
                 false
             }
             None => false,
         }
     }
 
+    fn is_lost(&self) -> bool {
+        matches!(self.way, Way::Lost)
+    }
+
     fn wait_until_paid(&mut self) -> bool {
-        self.pending
-            .take()
-            .is_some_and(|pending| pending.wait().is_ok())
+        match std::mem::replace(&mut self.way, Way::Lost) {
+            Way::Sent(pending) => pending.wait().is_ok(),
+            Way::Noted(_) | Way::Lost => false,
+        }
+    }
+
+    /// Puts it on its way, if it is only noted; gives the state with it.
+    fn send(&mut self, hot: Hot, scope: &Scope, store: &Store) -> Option<Hot> {
+        let Way::Noted(told) = self.way else {
+            return Some(hot);
+        };
+        self.way = Way::Lost;
+        let mut batch = Batch::new(scope, told, hot);
+        let payload = self.payload.clone();
+        batch.push(self.event_type, payload, None).ok()?;
+        let (hot, mut pending) = batch.send_with(Haste::Soon, store).ok()?;
+        self.way = pending.pop().map_or(Way::Lost, Way::Sent);
+        Some(hot)
     }
 }
 
@@ -57,7 +99,9 @@ impl Engine {
         let scope = running.permit.scope.clone();
         let place = self.sessions.place(&scope);
         let mut guard = lock(&place);
-        if self.owe(&mut guard, running, outcome, now).is_some() {
+        guard.owed.push(Owed::noted(running, outcome, now));
+        guard.hot = self.at_hand(&mut guard, &scope);
+        if guard.hot.is_some() {
             return Ok(Settled::as_it_came(None));
         }
         for _ in 0..MAX_ATTEMPTS {
@@ -73,7 +117,8 @@ impl Engine {
     }
 
     /// Like [`Engine::settle_soon`], without waiting for anybody; gives back what somebody has to be
-    /// waited for first.
+    /// waited for first. The outcome is noted: once the agent has its result, the caller lets
+    /// [`Engine::catch_up`] put it on its way.
     pub fn settle_at_once(
         &self,
         running: Running,
@@ -88,50 +133,63 @@ impl Engine {
         let place = self.sessions.place(&running.permit.scope);
         match place.try_lock() {
             Ok(mut guard) if !waits && guard.is_open() => {
-                // If it cannot be sent, it is owed: the session decides nothing before it is recorded.
-                let _sent = self.owe(&mut guard, running, outcome, now);
+                guard.owed.push(Owed::noted(running, outcome, now));
                 Ok(Settled::as_it_came(None))
             }
             _ => Err((running, outcome)),
         }
     }
 
+    /// Puts on its way what was noted, and gets ready for the next decision of the session. Waits for
+    /// nobody: tells whether that was possible. Otherwise [`Engine::flush_session`] does it.
+    pub fn catch_up(&self, scope: &Scope) -> bool {
+        let place = self.sessions.place(scope);
+        let Ok(mut guard) = place.try_lock() else {
+            return false;
+        };
+        guard.hot = self.at_hand(&mut guard, scope);
+        if let Some(hot) = guard.hot.as_ref().filter(|hot| hot.is_at_rest()) {
+            let _ready = hot.snapshot_hash();
+        }
+        !guard.owes() || guard.hot.is_some()
+    }
+
     /// Waits until every outcome that was told is durable; what was lost on its way is recorded
     /// again.
     pub fn flush(&self) -> Result<(), Refusal> {
         for (scope, place) in self.sessions.owing() {
-            let mut guard = lock(&place);
-            guard.owed.retain_mut(|owed| !owed.wait_until_paid());
-            if !guard.owed.is_empty() {
-                guard.hot = Some(self.recover(&mut guard, &scope)?);
-            }
+            self.pay(&scope, &place)?;
         }
         Ok(())
     }
 
-    /// Notes an outcome, and puts it on its way if the state of the session is at hand.
-    fn owe(&self, place: &mut Place, running: Running, outcome: Outcome, now: u64) -> Option<()> {
-        let scope = running.permit.scope.clone();
-        let (event_type, payload) = running.into_event(outcome, now);
-        place.owed.retain_mut(|owed| !owed.is_paid());
-        place.owed.push(Owed {
-            event_type,
-            payload,
-            pending: None,
-        });
-        self.send_newest(place, &scope, now)
+    /// The same for one session.
+    pub fn flush_session(&self, scope: &Scope) -> Result<(), Refusal> {
+        self.pay(scope, &self.sessions.place(scope))
     }
 
-    fn send_newest(&self, place: &mut Place, scope: &Scope, now: u64) -> Option<()> {
-        let mut batch = Batch::new(scope, now, place.hot.take()?);
-        let owed = place.owed.last_mut()?;
-        batch
-            .push(owed.event_type, owed.payload.clone(), None)
-            .ok()?;
-        let (hot, mut pending) = batch.send_with(Haste::Soon, self.store()).ok()?;
-        owed.pending = pending.pop();
-        place.hot = Some(hot);
-        Some(())
+    fn pay(&self, scope: &Scope, place: &Mutex<Place>) -> Result<(), Refusal> {
+        let mut guard = lock(place);
+        guard.hot = self.at_hand(&mut guard, scope);
+        guard.owed.retain_mut(|owed| !owed.wait_until_paid());
+        if !guard.owed.is_empty() {
+            guard.hot = Some(self.recover(&mut guard, scope)?);
+        }
+        Ok(())
+    }
+
+    /// Takes the state out of its place, if it is there, with all that doors have told of. If anything
+    /// fails on the way, there is none in the place and the log is read again.
+    pub(crate) fn at_hand(&self, place: &mut Place, scope: &Scope) -> Option<Hot> {
+        place.owed.retain_mut(|owed| !owed.is_paid());
+        // FAIL-CLOSED: a state with something that the log does not have is none.
+        let hot = place.hot.take();
+        let is_lost = place.owed.iter().any(Owed::is_lost);
+        let mut hot = hot.filter(|_| !is_lost)?;
+        for owed in &mut place.owed {
+            hot = owed.send(hot, scope, self.store())?;
+        }
+        Some(hot)
     }
 
     /// Reads the log again, and records what a door has told of and the log does not have.

@@ -32,7 +32,7 @@ impl<'s> Batch<'s> {
         payload: Payload,
         change: Option<Change>,
     ) -> Result<(), Fault> {
-        if self.hot.snapshot.is_closed() {
+        if self.hot.snapshot().is_closed() {
             return Err(Fault::Store(OrderError::Terminated(event_type).into()));
         }
         let fact = Fact {
@@ -42,7 +42,6 @@ impl<'s> Batch<'s> {
             payload: &payload,
         };
         self.hot
-            .snapshot
             .apply(&fact)
             .map_err(|error| Fault::History(error.to_string()))?;
         self.events.push((event_type, payload, change));

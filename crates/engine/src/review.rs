@@ -312,7 +312,7 @@ impl<'a> Answer<'a> {
         policies.attend(
             (Point::PostToolCall, &self.subject),
             Some(&self.done.origin.agent_name),
-            &hot.snapshot,
+            hot.snapshot(),
             hearing,
             ENGINE,
         )

@@ -43,6 +43,8 @@ pub struct Gate {
     has_asked: AtomicBool,
     /// Whether people have a result of this session.
     has_kept: AtomicBool,
+    /// Whether a result was told of whose event is not on its way.
+    owes: AtomicBool,
     /// Whether the agent may begin, once that is known.
     opened: Mutex<Option<Result<(), Refused>>>,
 }
@@ -239,6 +241,7 @@ impl Gate {
             origin,
             has_asked: AtomicBool::new(false),
             has_kept: AtomicBool::new(false),
+            owes: AtomicBool::new(false),
             opened: Mutex::new(None),
         }
     }

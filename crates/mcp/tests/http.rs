@@ -10,6 +10,8 @@
 mod scene;
 mod web;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use countersign_event::EventType;
 use tokio::sync::mpsc;
@@ -58,6 +60,25 @@ async fn what_is_allowed_passes_byte_by_byte() {
     let digest = countersign_canon::Digest::of(session.as_bytes()).to_string();
     assert!(log.contains(&digest) && !log.contains(&session), "{log}");
     assert!(log.contains("clever-client"), "{log}");
+    web.close().await;
+}
+
+/// A client that has its result and asks nothing more leaves nothing open in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_recorded_although_nothing_follows_it() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client.post(&call("1", "write", "{}")).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    let recorded = async {
+        let is_result = |(event, _): &(EventType, _)| *event == EventType::ToolResult;
+        while !web.recorded().iter().any(is_result) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), recorded).await;
+    assert!(in_time.is_ok(), "{:?}", web.recorded());
     web.close().await;
 }
 

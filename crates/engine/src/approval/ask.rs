@@ -240,7 +240,7 @@ pub(crate) fn trust(question: &Question<'_>) -> Trust {
     let trusted = |server: Option<&str>, tool: &str| {
         manifest.is_some_and(|manifest| manifest.trusts_output_of(server, tool))
     };
-    let snapshot = &question.hot.snapshot;
+    let snapshot = question.hot.snapshot();
     let handed = match snapshot.trust_for(&trusted) {
         countersign_session::Trust::Full => Trust::Full,
         countersign_session::Trust::Reduced => Trust::Reduced,

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign_engine::{Engine, Haste, Start};
 use countersign_event::EventType;
@@ -60,6 +60,70 @@ fn what_is_decided_and_settled_at_once_is_recorded_as_ever() {
         assert_eq!(waited.events(), at_once.events());
         at_once.verify();
     }
+}
+
+/// An outcome that is only noted is counted by whatever comes next, whoever takes the state first.
+#[test]
+fn nothing_is_decided_without_an_outcome_that_was_told_of() {
+    type Then = fn(&Scene);
+    let ways: [(&str, Then); 4] = [
+        ("the next decision", |_| {}),
+        ("catching up", |scene| {
+            assert!(scene.engine.catch_up(&scene.scope));
+        }),
+        ("flushing", |scene| scene.engine.flush().unwrap()),
+        ("who asks for the state", |scene| {
+            let (state, _) = scene.engine.snapshot(&scene.scope).unwrap();
+            assert_eq!(state.open_calls().count(), 0);
+        }),
+    ];
+    let waited = Scene::new();
+    waited.run("c1", "read_file", "{}", "1");
+    let _running = waited.running("c2", "read_file", r#"{"path":"/b"}"#);
+    for (way, then) in ways {
+        let scene = Scene::new();
+        let running = scene.running("c1", "read_file", "{}");
+        assert!(scene.engine.settle_at_once(running, result("1")).is_ok());
+        then(&scene);
+        let _running = scene.running("c2", "read_file", r#"{"path":"/b"}"#);
+        assert_eq!(scene.events(), waited.events(), "{way}");
+        scene.verify();
+    }
+}
+
+#[test]
+fn what_was_told_of_is_put_on_its_way_without_another_decision() {
+    let scene = Scene::new();
+    let running = scene.running("c1", "read_file", "{}");
+    assert!(scene.engine.settle_at_once(running, result("1")).is_ok());
+    assert_eq!(scene.kinds(), BEGUN);
+    assert!(scene.engine.catch_up(&scene.scope));
+    let began = Instant::now();
+    while scene.kinds().len() == BEGUN.len() {
+        assert!(began.elapsed() < Duration::from_secs(60), "never recorded");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(scene.kinds().last(), Some(&EventType::ToolResult));
+}
+
+/// A disk that refuses an outcome while nobody looks is noticed before the next decision.
+#[test]
+fn an_outcome_that_was_lost_while_catching_up_is_recorded_first() {
+    let scene = Scene::new();
+    let running = scene.running("c1", "read_file", "{}");
+    scene.break_disk();
+    assert!(scene.engine.settle_at_once(running, result("1")).is_ok());
+    let _put_on_its_way = scene.engine.catch_up(&scene.scope);
+    assert!(scene.engine.flush_session(&scene.scope).is_err());
+    assert!(!scene.engine.catch_up(&scene.scope));
+    let refused = start(&scene.engine, &scene, "c2", "read_file", r#"{"path":"/b"}"#);
+    assert!(matches!(refused, Start::Refusal(_)));
+    scene.mend_disk();
+    scene.engine.flush_session(&scene.scope).unwrap();
+    let mut expected = BEGUN.to_vec();
+    expected.push(EventType::ToolResult);
+    assert_eq!(scene.kinds(), expected);
+    scene.verify();
 }
 
 #[test]

@@ -51,7 +51,10 @@ impl Gate {
                 then,
             } if !self.is_unseen(is_whole) && then.is_quick() => {
                 match self.engine.settle_at_once(running, outcome) {
-                    Ok(settled) => Quick::Done(Box::new(self.settled(settled, false, then))),
+                    Ok(settled) => {
+                        self.owes.store(true, Ordering::Release);
+                        Quick::Done(Box::new(self.settled(settled, false, then)))
+                    }
                     Err((running, outcome)) => Quick::Not(Box::new(Job::Settle {
                         running,
                         outcome,
@@ -62,6 +65,22 @@ impl Gate {
             }
             job => Quick::Not(Box::new(job)),
         }
+    }
+
+    /// Whether [`Gate::catch_up`] has something to do that nobody else does already.
+    pub(crate) fn owes(&self) -> bool {
+        self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel)
+    }
+
+    /// What is better done when the agent has its results; if it can be done without waiting for anybody.
+    pub(crate) fn catch_up(&self) -> bool {
+        self.engine.catch_up(&self.scope)
+    }
+
+    /// The same for whoever can wait.
+    pub(crate) fn flush(&self) {
+        // FAIL-CLOSED: while the log does not take it, the session decides nothing.
+        let _ = self.engine.flush_session(&self.scope);
     }
 
     fn decide_at_once(self: &Arc<Self>, call: Box<Call>, haste: Haste) -> Quick {

@@ -204,7 +204,20 @@ impl Link {
                 }
             }
         }
+        if self.gate.owes() {
+            tokio::spawn(Arc::clone(self).catch_up());
+        }
         came
+    }
+
+    /// What is better done when the clients have their answers.
+    async fn catch_up(self: Arc<Self>) {
+        tokio::task::yield_now().await;
+        if !self.gate.catch_up() {
+            let gate = Arc::clone(&self.gate);
+            // FAIL-CLOSED: what broke off is done before the next decision.
+            let _ = self.threads.run(move || gate.flush()).await;
+        }
     }
 
     /// Changes the session. Gives what is to be done, without what others are to hear.

@@ -175,8 +175,17 @@ impl Loop {
             let now = Instant::now();
             self.on_time(now);
             self.close_when_all_is_sent(now);
+            self.catch_up();
         }
         self.finish(inbox)
+    }
+
+    /// The client has its results: now the log gets them.
+    fn catch_up(&self) {
+        if self.gate.owes() {
+            // If a worker has the session, it takes them along.
+            let _done = self.gate.catch_up();
+        }
     }
 
     /// Takes what other threads tell, and what the disk has answered.

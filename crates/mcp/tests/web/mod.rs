@@ -303,6 +303,11 @@ impl Web {
         // It waits for the disk, which is nothing for a thread that runs tasks.
         std::thread::scope(|threads| threads.spawn(|| self.engine.flush().unwrap()).join())
             .unwrap();
+        self.recorded()
+    }
+
+    /// What is durable by now.
+    pub fn recorded(&self) -> Vec<(EventType, Json)> {
         let reader = self.engine.store().reader();
         let page = reader.page(&Filter::default(), None, 100_000).unwrap();
         let events = page.events.iter().map(|event| {
