@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use hyper::Method as Verb;
 use hyper::Response;
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::frame::{Frame, FrameLimits, Kind};
@@ -15,7 +14,7 @@ use super::headers::{self, SESSION};
 use super::link::Link;
 use super::lobby::Lobby;
 use super::sse::{Events, Item};
-use super::upstream::Upstream;
+use super::upstream::{Served, Upstream};
 
 /// A message on its own way.
 #[derive(Clone)]
@@ -87,7 +86,7 @@ impl Beside {
         })
     }
 
-    async fn hear(&self, response: Response<Incoming>) {
+    async fn hear(&self, response: Response<Served>) {
         let content = response.headers().get(CONTENT_TYPE);
         let is_stream =
             content.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use countersign_canon::{Json, Limits};
 use countersign_web::Share;
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method as Verb, Response, StatusCode};
 
@@ -24,7 +23,7 @@ use super::link::{self, Came, Form, InHand, Letter, Link, Mailbox};
 use super::lobby::Lobby;
 use super::reply::{self, Waiting};
 use super::request::{is_utf8, mismatched};
-use super::upstream::Upstream;
+use super::upstream::{Served, Upstream};
 use super::{headers, mirror};
 
 /// Everything that one request needs. It goes from one step to the next in a box, and so does what is
@@ -227,7 +226,7 @@ impl Exchange {
         }
     }
 
-    async fn respond(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
+    async fn respond(mut self: Box<Self>, response: Response<Served>, waiting: Waiting) {
         if let Err(refused) = self.meet(&response).await {
             return Box::pin(self.fail(refused, waiting)).await;
         }
@@ -257,7 +256,7 @@ impl Exchange {
     }
 
     /// The answer to the handshake says how the server knows this session.
-    async fn meet(&mut self, response: &Response<Incoming>) -> Result<(), Loss> {
+    async fn meet(&mut self, response: &Response<Served>) -> Result<(), Loss> {
         if self.verb == Verb::DELETE && response.status().is_success() {
             self.lobby.forget(&self.headers);
             if self.headers.contains_key(headers::SESSION) {

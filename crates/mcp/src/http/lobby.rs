@@ -259,6 +259,9 @@ impl Lobby {
             late.extend(links.map(|(name, link)| (name.clone(), Arc::clone(link))));
         }
         drop(idle);
+        if let Upstream::Http(remote) = &self.upstream {
+            remote.sweep(now);
+        }
         for (name, link) in late {
             let came = link.tick(None).await;
             Beside::of_session(self, &link, &name).send_all(came.to_server);

@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use countersign_web::{Held, ReadError};
-use hyper::body::Incoming;
 use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
@@ -14,12 +13,13 @@ use super::batch;
 use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered, is_message};
 use super::metadata;
 use super::reply::{self, Waiting};
+use super::upstream::Served;
 
 impl Exchange {
     /// Passes a body on, once the session has seen it.
     pub(super) async fn pass(
         mut self: Box<Self>,
-        response: Response<Incoming>,
+        response: Response<Served>,
         mut waiting: Waiting,
     ) {
         let (head, body) = response.into_parts();

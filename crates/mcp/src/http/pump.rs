@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Response;
-use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use crate::gate::Waits;
@@ -17,6 +16,7 @@ use super::headers::LAST_EVENT_ID;
 use super::link::Form;
 use super::reply::{self, Waiting};
 use super::sse::{self, Events, Item};
+use super::upstream::Served;
 
 /// A stream on its way through.
 struct Pump {
@@ -30,7 +30,7 @@ struct Pump {
 
 impl Exchange {
     /// Passes events on, each when it comes.
-    pub(super) async fn pump(mut self: Box<Self>, response: Response<Incoming>, waiting: Waiting) {
+    pub(super) async fn pump(mut self: Box<Self>, response: Response<Served>, waiting: Waiting) {
         // Whoever takes a stream up again also hears what nobody else waits for.
         if self.id.is_none() && self.headers.contains_key(LAST_EVENT_ID) {
             self.mailbox = Some(self.link.resumed());
@@ -51,7 +51,7 @@ impl Exchange {
 }
 
 impl Pump {
-    async fn run(mut self, mut body: Incoming) {
+    async fn run(mut self, mut body: Served) {
         let lobby = &self.exchange.lobby;
         let longest = lobby.limits.max_frame_bytes.saturating_add(SLACK);
         let mut events = Events::new(longest, &lobby.events);

@@ -1,20 +1,22 @@
 //! The server behind the door.
 
-use std::collections::HashMap;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::runtime::{self, Handle};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::connect::HttpConnector;
+
+use connections::{Connections, Connector};
+pub(super) use connections::{Served, Unreachable};
+
+mod connections;
+#[cfg(test)]
+mod tests;
 
 /// The server behind a door.
 #[derive(Clone)]
@@ -40,26 +42,14 @@ pub struct Program {
 #[derive(Clone)]
 pub struct Remote {
     address: Uri,
-    client: Box<Connections>,
+    /// What a request asks for there.
+    path: Uri,
+    /// How the server is called there.
+    host: HeaderValue,
+    connections: Connections,
     /// What it gets with every request, in the place of what a client says.
     headers: Arc<Vec<(HeaderName, HeaderValue)>>,
 }
-
-/// A server in the clear needs no certificates, which not every machine has.
-#[derive(Clone)]
-enum Connections {
-    Clear(Pools<HttpConnector>),
-    Secure(Pools<HttpsConnector<HttpConnector>>),
-}
-
-/// The connections of each thread that carries messages: what one of them opened wakes no other.
-#[derive(Clone)]
-struct Pools<C> {
-    connector: C,
-    all: Arc<Mutex<HashMap<runtime::Id, Pool<C>>>>,
-}
-
-type Pool<C> = Client<C, Full<Bytes>>;
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
@@ -95,20 +85,21 @@ impl Remote {
         connector.set_keepalive(Some(KEEPALIVE));
         // Nobody may be left who waits for the answer.
         connector.set_tcp_user_timeout(Some(UNREAD));
-        let client = match uri.scheme_str() {
+        let connector = match uri.scheme_str() {
             Some("https") => {
-                let connector = HttpsConnectorBuilder::new()
+                let secure = HttpsConnectorBuilder::new()
                     .with_native_roots()?
                     .https_only()
-                    .enable_http1()
-                    .wrap_connector(connector);
-                Connections::Secure(Pools::new(connector))
+                    .enable_http1();
+                Connector::Secure(secure.wrap_connector(connector))
             }
-            _ => Connections::Clear(Pools::new(connector)),
+            _ => Connector::Clear(connector),
         };
         Ok(Self {
+            path: path(&uri).ok_or_else(wrong)?,
+            host: host(&uri).ok_or_else(wrong)?,
             address: uri,
-            client: Box::new(client),
+            connections: Connections::new(connector),
             headers: Arc::default(),
         })
     }
@@ -129,6 +120,7 @@ impl Remote {
         parts.path_and_query = Some(path.parse().ok()?);
         let address = Uri::from_parts(parts).ok()?;
         Some(Self {
+            path: self::path(&address)?,
             address,
             ..self.clone()
         })
@@ -145,45 +137,46 @@ impl Remote {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+    ) -> Result<Response<Served>, Unreachable> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = self.address.clone();
+        *request.uri_mut() = self.path.clone();
         *request.headers_mut() = headers;
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.host.clone());
         for (name, value) in &*self.headers {
-            request.headers_mut().insert(name, value.clone());
+            headers.insert(name, value.clone());
         }
         if request.method() == Method::POST && !request.headers().contains_key(CONTENT_TYPE) {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
         }
-        match self.client.as_ref() {
-            Connections::Clear(pools) => pools.own().request(request).await,
-            Connections::Secure(pools) => pools.own().request(request).await,
-        }
+        self.connections.send(&self.address, request).await
+    }
+
+    /// Lets go of connections that nobody has used for long.
+    pub(super) fn sweep(&self, now: Instant) {
+        self.connections.sweep(now);
     }
 }
 
-impl<C: Connect + Clone> Pools<C> {
-    fn new(connector: C) -> Self {
-        Self {
-            connector,
-            all: Arc::default(),
-        }
-    }
+/// What a request to this address asks for.
+fn path(address: &Uri) -> Option<Uri> {
+    let mut parts = hyper::http::uri::Parts::default();
+    parts.path_and_query = address.path_and_query().cloned();
+    Uri::from_parts(parts).ok()
+}
 
-    /// The connections of this thread.
-    fn own(&self) -> Pool<C> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = all.entry(Handle::current().id());
-        let open = || {
-            Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE)
-                .build(self.connector.clone())
-        };
-        own.or_insert_with(open).clone()
-    }
+/// What a request to this address calls the server.
+fn host(address: &Uri) -> Option<HeaderValue> {
+    let usual = match address.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    };
+    let host = address.host()?;
+    let port = address.port_u16().filter(|port| *port != usual);
+    let text = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    text.try_into().ok()
 }
 
 impl Upstream {
@@ -200,4 +193,3 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A connection ends whose server does not take what was sent for so long.
 const UNREAD: Duration = Duration::from_secs(30);
 const KEEPALIVE: Duration = Duration::from_secs(60);
-const IDLE: Duration = Duration::from_secs(60);
