@@ -10,6 +10,8 @@
 mod scene;
 mod web;
 
+use std::sync::Arc;
+
 use countersign_approval::{Decision, State};
 use scene::{call, error, json};
 use web::{Answer, Client, Seen, Web, header, usual};
@@ -60,6 +62,34 @@ async fn a_client_that_waits_hears_of_it_on_a_stream_that_ends_with_the_result()
     assert_eq!(client.piece().await, None);
     assert_eq!(web.effects(), 1);
     web.close().await;
+}
+
+/// Nobody is left with a connection that was cut, and people with a request that nobody waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_closes_answers_the_calls_that_wait_for_people() {
+    let (web, mut client) = web().await;
+    let mut nameless = web.client().await;
+    let told = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy","arguments":{"a":2},"_meta":{"progressToken":"p"}}}"#;
+    client.start("POST", "", &call("1", "deploy", "{}")).await;
+    until(&web, &[State::Pending]).await;
+    nameless.start("POST", "", told).await;
+    nameless.head().await;
+    let progress = data(&nameless.piece().await.unwrap());
+    assert!(progress.contains("notifications/progress"), "{progress}");
+    until(&web, &[State::Pending; 2]).await;
+    let heard = async {
+        let got = client.finish().await;
+        let last = data(&nameless.piece().await.unwrap());
+        for (answer, id) in [(&got.body, 1), (&last, 2)] {
+            assert_eq!(json(answer).get("id").unwrap().as_u64(), Some(id));
+            assert_eq!(error(answer), (-32000, "APPROVAL_WITHDRAWN".to_owned()));
+        }
+        // The connection has not to be cut for that.
+        assert_eq!(nameless.piece().await, None);
+    };
+    let engine = Arc::clone(&web.engine);
+    let ((), ()) = tokio::join!(web.close(), heard);
+    assert_eq!(scene::approvals(&engine), [State::Cancelled; 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -136,12 +136,31 @@ impl Exchange {
                 let response = reply::error(StatusCode::OK, &refused, Some(&id));
                 return answered(ear.into_waiting(), response);
             }
-            came = match self.turn(ear.closed(), std::future::pending::<()>()).await {
+            came = match self.hold(&id, &mut ear).await {
                 Turn::Server(()) => Came::default(),
                 Turn::Came(came) => came,
                 Turn::Gone => return Box::pin(self.abandon()).await,
             };
         }
+    }
+
+    /// Waits for somebody else, as long as the door is open.
+    async fn hold(&mut self, id: &Id, ear: &mut Ear) -> Turn<()> {
+        let lobby = Arc::clone(&self.lobby);
+        let is_closing = lobby.is_closing();
+        if is_closing {
+            let effects = self.link.session().let_go(id);
+            if !effects.is_empty() {
+                return Turn::Came(self.link.drive(effects, Some(id)).await);
+            }
+        }
+        let closes = async {
+            match is_closing {
+                true => std::future::pending().await,
+                false => lobby.closes().await,
+            }
+        };
+        self.turn(ear.closed(), closes).await
     }
 
     /// From 2026-07-28 on a method that is not known is not found, also by its status.

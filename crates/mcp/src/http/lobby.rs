@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use countersign_canon::{Digest, Json};
 use countersign_web::{Room, only};
 use hyper::header::{HeaderMap, HeaderValue};
+use tokio::sync::watch;
 
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
@@ -32,6 +33,7 @@ pub(super) struct Lobby {
     sessions: Mutex<HashMap<String, Known>>,
     /// Sessions without a name, by what they have given out and want back.
     handles: Mutex<HashMap<String, Known>>,
+    is_closing: watch::Sender<bool>,
 }
 
 struct Known {
@@ -72,6 +74,7 @@ impl Lobby {
             census,
             sessions: Mutex::default(),
             handles: Mutex::default(),
+            is_closing: watch::Sender::default(),
         })
     }
 
@@ -231,6 +234,22 @@ impl Lobby {
             let known = self.sessions().remove(name);
             drop(known);
         }
+    }
+
+    /// From now on nobody is waited for who may take long.
+    pub(super) fn close_soon(&self) {
+        self.is_closing.send_replace(true);
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        *self.is_closing.borrow()
+    }
+
+    /// Waits until nobody is to be waited for who may take long.
+    pub(super) async fn closes(&self) {
+        let mut told = self.is_closing.subscribe();
+        // It ends only with us.
+        let _ = told.wait_for(|is_closing| *is_closing).await;
     }
 
     /// Lets go of all sessions.

@@ -182,6 +182,12 @@ impl Door {
                 }
             })
         };
+        let stop = async {
+            stop.await;
+            for (_, lobby) in &door.lobbies {
+                lobby.close_soon();
+            }
+        };
         countersign_web::serve(listener, &carriers, limits, None, service, stop).await;
         sweeper.abort();
         let _ = tokio::time::timeout(GRACE, door.ended()).await;

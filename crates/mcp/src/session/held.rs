@@ -186,6 +186,18 @@ impl Session {
             && self.shelf.standing(&call.tool).objection().is_none()
     }
 
+    /// The door closes: nobody would be left to hear what people decide about a call that is held.
+    pub(crate) fn let_go(&mut self, id: &Id) -> Vec<Effect> {
+        if !self.is_held(id) {
+            return Vec::new();
+        }
+        let text = "the door closes before a human has decided; the request was taken back, \
+                    make the same call again in a while";
+        let refused = Refused::denied("APPROVAL_WITHDRAWN", text);
+        let answer = Effect::ToCaller(id.clone(), self.answer(id, &refused));
+        self.withdraw(id).into_iter().chain([answer]).collect()
+    }
+
     /// The client no longer wants a call that is held.
     pub(super) fn withdraw(&mut self, id: &Id) -> Vec<Effect> {
         match self.asked.remove(id) {

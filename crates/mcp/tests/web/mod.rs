@@ -57,7 +57,7 @@ pub struct Web {
     pub seen: Arc<Mutex<Vec<Seen>>>,
     /// How many connections to the server ended before it had answered.
     pub left: Arc<Mutex<usize>>,
-    engine: Arc<Engine>,
+    pub engine: Arc<Engine>,
     folder: replayed::Kept,
     /// How many sessions were opened.
     pub opened: Arc<Mutex<usize>>,
