@@ -5,8 +5,6 @@
 //! durable only after it. What must not happen is a decision that has forgotten it, so a session whose
 //! outcome was lost on the way to the disk records it again before anything else, or decides nothing.
 
-use std::sync::Mutex;
-
 use countersign_event::{EventType, Payload, Scope};
 use countersign_store::{Haste, Pending, Store};
 
@@ -140,8 +138,8 @@ impl Engine {
         }
     }
 
-    /// Puts on its way what was noted, and gets ready for the next decision of the session. Waits for
-    /// nobody: tells whether that was possible. Otherwise [`Engine::flush_session`] does it.
+    /// Puts on its way what was noted, and gets ready for the next decision of the session. Does nothing, and
+    /// says so, where somebody has to be waited for: [`Engine::catch_up_in_turn`] does that.
     pub fn catch_up(&self, scope: &Scope) -> bool {
         let place = self.sessions.place(scope);
         let Ok(mut guard) = place.try_lock() else {
@@ -151,29 +149,29 @@ impl Engine {
         if let Some(hot) = guard.hot.as_ref().filter(|hot| hot.is_at_rest()) {
             let _ready = hot.snapshot_hash();
         }
-        !guard.owes() || guard.hot.is_some()
+        guard.hot.is_some() || !guard.owes()
+    }
+
+    /// Puts on its way what was noted, and records what was lost there.
+    pub fn catch_up_in_turn(&self, scope: &Scope) -> Result<(), Refusal> {
+        let place = self.sessions.place(scope);
+        let mut guard = lock(&place);
+        if guard.owes() {
+            guard.hot = Some(self.hot(&mut guard, scope)?);
+        }
+        Ok(())
     }
 
     /// Waits until every outcome that was told is durable; what was lost on its way is recorded
     /// again.
     pub fn flush(&self) -> Result<(), Refusal> {
         for (scope, place) in self.sessions.owing() {
-            self.pay(&scope, &place)?;
-        }
-        Ok(())
-    }
-
-    /// The same for one session.
-    pub fn flush_session(&self, scope: &Scope) -> Result<(), Refusal> {
-        self.pay(scope, &self.sessions.place(scope))
-    }
-
-    fn pay(&self, scope: &Scope, place: &Mutex<Place>) -> Result<(), Refusal> {
-        let mut guard = lock(place);
-        guard.hot = self.at_hand(&mut guard, scope);
-        guard.owed.retain_mut(|owed| !owed.wait_until_paid());
-        if !guard.owed.is_empty() {
-            guard.hot = Some(self.recover(&mut guard, scope)?);
+            let mut guard = lock(&place);
+            guard.hot = self.at_hand(&mut guard, &scope);
+            guard.owed.retain_mut(|owed| !owed.wait_until_paid());
+            if !guard.owed.is_empty() {
+                guard.hot = Some(self.recover(&mut guard, &scope)?);
+            }
         }
         Ok(())
     }

@@ -66,10 +66,13 @@ fn what_is_decided_and_settled_at_once_is_recorded_as_ever() {
 #[test]
 fn nothing_is_decided_without_an_outcome_that_was_told_of() {
     type Then = fn(&Scene);
-    let ways: [(&str, Then); 4] = [
+    let ways: [(&str, Then); 5] = [
         ("the next decision", |_| {}),
         ("catching up", |scene| {
             assert!(scene.engine.catch_up(&scene.scope));
+        }),
+        ("catching up in turn", |scene| {
+            scene.engine.catch_up_in_turn(&scene.scope).unwrap();
         }),
         ("flushing", |scene| scene.engine.flush().unwrap()),
         ("who asks for the state", |scene| {
@@ -114,12 +117,13 @@ fn an_outcome_that_was_lost_while_catching_up_is_recorded_first() {
     scene.break_disk();
     assert!(scene.engine.settle_at_once(running, result("1")).is_ok());
     let _put_on_its_way = scene.engine.catch_up(&scene.scope);
-    assert!(scene.engine.flush_session(&scene.scope).is_err());
+    assert!(scene.engine.flush().is_err());
     assert!(!scene.engine.catch_up(&scene.scope));
+    assert!(scene.engine.catch_up_in_turn(&scene.scope).is_err());
     let refused = start(&scene.engine, &scene, "c2", "read_file", r#"{"path":"/b"}"#);
     assert!(matches!(refused, Start::Refusal(_)));
     scene.mend_disk();
-    scene.engine.flush_session(&scene.scope).unwrap();
+    scene.engine.catch_up_in_turn(&scene.scope).unwrap();
     let mut expected = BEGUN.to_vec();
     expected.push(EventType::ToolResult);
     assert_eq!(scene.kinds(), expected);

@@ -72,15 +72,17 @@ impl Gate {
         self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel)
     }
 
-    /// What is better done when the agent has its results; if it can be done without waiting for anybody.
+    /// Does what is better done when the agent has its results, if nobody has to be waited for.
     pub(crate) fn catch_up(&self) -> bool {
-        self.engine.catch_up(&self.scope)
+        // FAIL-CLOSED: what broke off leaves no state to decide from.
+        let caught_up = AssertUnwindSafe(|| self.engine.catch_up(&self.scope));
+        catch_unwind(caught_up).unwrap_or(false)
     }
 
     /// The same for whoever can wait.
-    pub(crate) fn flush(&self) {
+    pub(crate) fn catch_up_in_turn(&self) {
         // FAIL-CLOSED: while the log does not take it, the session decides nothing.
-        let _ = self.engine.flush_session(&self.scope);
+        let _ = self.engine.catch_up_in_turn(&self.scope);
     }
 
     fn decide_at_once(self: &Arc<Self>, call: Box<Call>, haste: Haste) -> Quick {

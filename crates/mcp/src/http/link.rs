@@ -216,7 +216,7 @@ impl Link {
         if !self.gate.catch_up() {
             let gate = Arc::clone(&self.gate);
             // FAIL-CLOSED: what broke off is done before the next decision.
-            let _ = self.threads.run(move || gate.flush()).await;
+            let _ = self.threads.run(move || gate.catch_up_in_turn()).await;
         }
     }
 

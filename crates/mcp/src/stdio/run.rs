@@ -182,9 +182,10 @@ impl Loop {
 
     /// The client has its results: now the log gets them.
     fn catch_up(&self) {
-        if self.gate.owes() {
-            // If a worker has the session, it takes them along.
-            let _done = self.gate.catch_up();
+        if self.gate.owes() && !self.gate.catch_up() {
+            let gate = Arc::clone(&self.gate);
+            // What no thread can be started for is done before the next decision.
+            let _ = spawn("catch-up", move || gate.catch_up_in_turn());
         }
     }
 
