@@ -19,6 +19,7 @@ mod exchange;
 mod headers;
 mod link;
 mod lobby;
+mod loss;
 mod metadata;
 mod mirror;
 mod pages;

@@ -19,10 +19,11 @@ use crate::{Era, FrameLimits};
 
 use super::body::Sent;
 use super::early::pass;
-use super::exchange::{Exchange, UNREADABLE, answered, is_message};
+use super::exchange::{Exchange, answered, is_message};
 use super::headers::VERSION;
 use super::link::{Form, Link};
 use super::lobby::Lobby;
+use super::loss::UNREADABLE;
 use super::request::{Connection, Message, exchange, mismatched, no_session};
 use super::route::stream_of;
 use super::sse;

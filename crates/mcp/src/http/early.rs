@@ -10,7 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Id;
 
 use super::body::Sent;
-use super::exchange::{UNREADABLE, answered, is_message};
+use super::exchange::{answered, is_message};
+use super::loss::UNREADABLE;
 use super::reply::Waiting;
 use super::route::stream_of;
 use super::sse;

@@ -13,9 +13,9 @@ use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
 
 use super::beside::Beside;
-use super::exchange::{Loss, UNREADABLE};
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
+use super::loss::{Loss, UNREADABLE};
 use super::pump::SLACK;
 use super::serve::Limits;
 use super::upstream::Upstream;

@@ -10,7 +10,8 @@ use crate::frame::{self, Frame, Kind};
 use crate::session::Instead;
 
 use super::batch;
-use super::exchange::{Attended, BROKEN_OFF, Exchange, TIMEOUT, UNREADABLE, answered, is_message};
+use super::exchange::{Attended, Exchange, answered, is_message};
+use super::loss::{BROKEN_OFF, TIMEOUT, UNREADABLE};
 use super::metadata;
 use super::reply::{self, Waiting};
 use super::upstream::Served;

@@ -11,9 +11,10 @@ use crate::{Effect, Id, Session};
 
 use super::body::Sent;
 use super::exchange;
-use super::exchange::{BROKEN_OFF, Exchange, Turn};
+use super::exchange::{Exchange, Turn};
 use super::headers::LAST_EVENT_ID;
 use super::link::Form;
+use super::loss::BROKEN_OFF;
 use super::reply::{self, Waiting};
 use super::sse::{self, Events, Item};
 use super::upstream::Served;

@@ -15,9 +15,10 @@ use crate::frame::{Frame, FrameLimits, Id, Kind, Params};
 use crate::{Line, Method};
 
 use super::body::Sent;
-use super::exchange::{Attended, Exchange, TIMEOUT, Turn, answered};
+use super::exchange::{Attended, Exchange, Turn, answered};
 use super::headers::SESSION;
 use super::link::{Came, Letter, Link};
+use super::loss::{TIMEOUT, UNREADABLE};
 use super::pipes::Pipes;
 use super::reply::{self, Waiting};
 use super::sse;
@@ -203,7 +204,7 @@ impl Exchange {
         }
         let frame = Frame::read(bytes, &LIMITS);
         let Ok(frame) = frame else {
-            return self.fail(super::exchange::UNREADABLE, waiting).await;
+            return self.fail(UNREADABLE, waiting).await;
         };
         self.link.route.note(&frame);
         self.link.route.send(frame.into_bytes());
