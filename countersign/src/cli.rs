@@ -156,6 +156,10 @@ impl Cli {
             }
         };
         match self.command {
+            Command::Demo(_) if format == Format::Json => {
+                stderr("error: `countersign demo` plays for people and has no --format json");
+                Ok(Exit::Usage)
+            }
             Command::Demo(demo) => demo.run(),
             Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),

@@ -28,20 +28,44 @@ pub(crate) fn stdout() -> io::BufWriter<io::StdoutLock<'static>> {
     io::BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// One JSON value on a line of its own.
+/// One JSON value on a line of its own, for whoever reads it.
 pub(crate) fn json(value: &Json) -> io::Result<()> {
-    let mut text = value.to_jcs().map_err(io::Error::other)?;
-    text.push(b'\n');
-    let mut out = stdout();
-    out.write_all(&text)?;
-    out.flush()
+    unless_gone(surely::json(value))
 }
 
-/// Lines of text.
+/// Lines of text, for whoever reads them.
 pub(crate) fn text(text: &str) -> io::Result<()> {
-    let mut out = stdout();
-    writeln!(out, "{text}")?;
-    out.flush()
+    unless_gone(surely::text(text))
+}
+
+/// A reader who does not read on has seen enough. What a command does, and how it exits, is the same then.
+fn unless_gone(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// For what is told once: it is an error if nobody reads it.
+pub(crate) mod surely {
+    use super::{Json, io, stdout};
+    use std::io::Write as _;
+
+    /// One JSON value on a line of its own.
+    pub(crate) fn json(value: &Json) -> io::Result<()> {
+        let mut text = value.to_jcs().map_err(io::Error::other)?;
+        text.push(b'\n');
+        let mut out = stdout();
+        out.write_all(&text)?;
+        out.flush()
+    }
+
+    /// Lines of text.
+    pub(crate) fn text(text: &str) -> io::Result<()> {
+        let mut out = stdout();
+        writeln!(out, "{text}")?;
+        out.flush()
+    }
 }
 
 /// A message for the person at the terminal. There is nowhere to report its failure.

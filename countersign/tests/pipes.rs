@@ -78,6 +78,54 @@ fn a_batch_that_was_cut_short_is_no_success() {
 }
 
 #[test]
+fn a_verdict_is_the_same_when_nobody_reads_it() {
+    let folder = replayed::folder();
+    let manifest = r#"{"schema":"countersign/manifest/v1","name":"n","version":"1","publisher":"p",
+        "permissions":{"tools":{}}}"#;
+    std::fs::write(folder.path().join("m.json"), manifest).unwrap();
+    std::fs::write(folder.path().join("bad.json"), "{}").unwrap();
+    let denied = ["policy", "eval", "--manifest", "m.json", "--tool", "wipe"];
+    let invalid = ["manifest", "validate", "bad.json"];
+    for format in ["text", "json"] {
+        for (arguments, expect) in [(&denied[..], 2), (&invalid[..], 3)] {
+            let arguments = [arguments, &["--format", format]].concat();
+            assert_eq!(
+                unread(folder.path(), &arguments, ""),
+                Some(expect),
+                "{arguments:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_done_when_nobody_reads_of_it() {
+    let folder = replayed::folder();
+    let file = folder.path().join("mcp.json");
+    let unguarded = r#"{"mcpServers":{"files":{"command":"npx","args":["files"]}}}"#;
+    std::fs::write(&file, unguarded).unwrap();
+    let connect = ["connect", "cursor", "--config", "mcp.json", "--yes"];
+    assert_eq!(unread(folder.path(), &connect, ""), Some(0));
+    let guarded = std::fs::read_to_string(&file).unwrap();
+    assert!(guarded.contains("--server=files"), "{guarded}");
+    let undo = [&connect[..], &["--undo"]].concat();
+    assert_eq!(unread(folder.path(), &undo, ""), Some(0));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), unguarded);
+}
+
+#[test]
+fn a_token_that_nobody_has_read_is_good_for_nothing() {
+    let folder = replayed::folder();
+    record(folder.path());
+    let create = ["token", "create", "--name", "ci", "--role", "auditor"];
+    assert_eq!(unread(folder.path(), &create, ""), Some(1));
+    let list = countersign(folder.path(), &["token", "list", "--format", "json"]);
+    let list = { list }.output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.contains("revoked"), "{list}");
+}
+
+#[test]
 fn a_listing_that_nobody_reads_on_is_no_failure() {
     let folder = replayed::folder();
     record(folder.path());

@@ -102,17 +102,24 @@ impl Connect {
         let write = changes && !self.dry_run;
         if write {
             self.confirm()?;
+            let mut wrote = Vec::new();
             for (target, plan) in planned.iter().filter(|(_, plan)| !plan.changes.is_empty()) {
-                let original = self.original(target, &wrapper)?;
-                target.write(&plan.text, &original, keep)?;
+                let original = self.original(target, &wrapper);
+                let written = original.and_then(|it| target.write(&plan.text, &it, keep));
+                written.map_err(|failure| after(&wrote, failure))?;
+                wrote.push(&target.path);
             }
         }
         // The work is done: whoever does not read on has not changed that.
         let told = match format {
-            Format::Text => output::text(&report::ending(&planned, write, &self.next_command())),
+            Format::Text => output::text(&report::ending(
+                &planned,
+                (write, self.undo),
+                &self.next_command(),
+            )),
             Format::Json => output::json(&report::json(self.client, &planned, write)),
         };
-        told.map_err(|error| Failure::from(error).loud())?;
+        told?;
         Ok(Exit::Done)
     }
 
@@ -153,8 +160,11 @@ impl Connect {
         let write = !restored.is_empty() && !self.dry_run;
         if write {
             self.confirm()?;
+            let mut wrote = Vec::new();
             for (target, original) in &restored {
-                target.restore(original)?;
+                let written = target.restore(original);
+                written.map_err(|failure| after(&wrote, failure))?;
+                wrote.push(&target.path);
             }
         }
         let files: Vec<&Path> = restored.iter().map(|(target, _)| &*target.path).collect();
@@ -162,7 +172,7 @@ impl Connect {
             Format::Text => output::text(&report::restored(&files, write)),
             Format::Json => output::json(&report::restored_json(self.client, &files, write)),
         };
-        told.map_err(|error| Failure::from(error).loud())?;
+        told?;
         Ok(Exit::Done)
     }
 
@@ -306,6 +316,25 @@ impl Connect {
                 shell(&self.project.display().to_string())
             ),
         }
+    }
+}
+
+/// A failure that comes when some of the files are written.
+fn after(wrote: &[&PathBuf], failure: Failure) -> Failure {
+    let wrote: Vec<_> = wrote
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    match wrote.is_empty() {
+        true => failure,
+        false => Failure::new(
+            failure.code(),
+            format!(
+                "{}\nwritten before that: {}; `--undo` brings back what was there",
+                failure.message(),
+                wrote.join(", ")
+            ),
+        ),
     }
 }
 

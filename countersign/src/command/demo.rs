@@ -124,6 +124,9 @@ impl Demo {
 /// Asks at the terminal. Enter alone is no.
 fn ask(shown: &str, code: &str) -> Result<Decision, Failure> {
     if !std::io::stdin().is_terminal() {
+        output::stderr(
+            "countersign: nobody is at the terminal, so the payment is denied; see --yes-demo",
+        );
         return Ok(Decision::Denied(
             Reason::new("nobody is at the terminal; see --yes-demo").ok(),
         ));
@@ -203,7 +206,12 @@ fn check(folder: &Folder, session: &str) -> Result<bool, Failure> {
 fn refuse_used(place: &Path) -> Result<(), Failure> {
     let is_free = match fs::read_dir(place) {
         Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(_) if place.exists() => false,
+        Err(error) => {
+            let text = format!("cannot make `{}`: {error}", place.display());
+            return Err(Failure::new(Code::Folder, text));
+        }
     };
     match is_free {
         true => Ok(()),

@@ -47,17 +47,18 @@ impl Sealed {
         if seq > MAX_EXACT {
             return Err(EnvelopeError::Exhausted);
         }
-        let mut line = Vec::with_capacity(body.text().len() + 512);
+        let mut rest = Vec::with_capacity(body.text().len() + 384);
+        write_rest(&mut rest, seq, ts_unix_ms, body, scope, head);
+        let mut line = Vec::with_capacity(rest.len() + 128);
         line.extend_from_slice(b"{\"event_type\":\"");
         line.extend_from_slice(event_type.as_str().as_bytes());
         line.extend_from_slice(b"\",");
-        let before = line.len();
-        write_rest(&mut line, seq, ts_unix_ms, body, scope, head);
 
-        let (start, rest) = line.split_at(before);
-        let hash = Hash::of_parts(&[start, rest]);
-        let member = hash_member(&hash);
-        line.splice(before..before, member);
+        let hash = Hash::of_parts(&[&line, &rest]);
+        line.extend_from_slice(b"\"hash\":\"");
+        line.extend_from_slice(&hash.to_hex());
+        line.extend_from_slice(b"\",");
+        line.extend_from_slice(&rest);
         Ok(Self {
             event_type,
             seq,
@@ -126,12 +127,4 @@ fn write_rest(line: &mut Vec<u8>, seq: u64, ts: u64, body: &Body, scope: &Scope,
     line.extend_from_slice(b",\"ts_unix_ms\":");
     line.extend_from_slice(ts.to_string().as_bytes());
     line.push(b'}');
-}
-
-fn hash_member(hash: &Hash) -> impl Iterator<Item = u8> {
-    b"\"hash\":\""
-        .iter()
-        .copied()
-        .chain(hash.to_hex())
-        .chain(b"\",".iter().copied())
 }

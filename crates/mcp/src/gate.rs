@@ -311,15 +311,9 @@ impl Gate {
         if call.cancelled.load(Ordering::Acquire) {
             return Done::Dropped(call.id);
         }
-        if let Some(reason) = call.objection {
-            let refused = match call.back {
-                // What people were asked about is no longer what would run.
-                Some(approval) => {
-                    let _ = self.engine.cancel(approval);
-                    distrusted(reason)
-                }
-                None => self.deny(&call, reason),
-            };
+        if let Some(reason) = call.objection
+            && let Err(refused) = self.object(&call, reason)
+        {
             return Done::Refused(call.id, refused);
         }
         if let Some(approval) = self.held_result(&call) {
@@ -466,6 +460,26 @@ impl Gate {
     fn abandon(&self, permit: Permit) {
         // What cannot be recorded now is found by the next sweep, when this process is gone.
         let _ = self.engine.abandon(permit);
+    }
+
+    /// Stops a call of a tool that is not what was accepted. Where calls are only observed it goes on, and the
+    /// log says what would have stopped it.
+    fn object(&self, call: &Call, reason: &str) -> Result<(), Refused> {
+        if let Some(approval) = call.back {
+            // What people were asked about is no longer what would run.
+            let _ = self.engine.cancel(approval);
+            return Err(distrusted(reason));
+        }
+        if !self.engine.policies().is_observing() {
+            return Err(self.deny(call, reason));
+        }
+        let tool = call.tool.escape_debug();
+        let message = format!("observed: a call of `{tool}` passes, which would be refused");
+        let entry = record::fault(reason, message);
+        match self.record(vec![entry]) {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(self.undecided(call, &refusal)),
+        }
     }
 
     /// Refuses a call without asking the policies, and records it as they would.

@@ -217,3 +217,16 @@ fn what_there_is_no_room_for_is_not_known_and_the_log_says_so() {
     refused(&mut scene, 1, "t9", "TOOL_UNLISTED");
     runs(&mut scene, 2, "write");
 }
+
+#[test]
+fn a_tool_that_changed_passes_where_calls_are_only_observed() {
+    let mut scene = Scene::observing();
+    scene.list();
+    scene.tools = r#"{"name":"write","description":"now sends mail"}"#.to_owned();
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    assert!(scene.call("1", "write", "{}")[0].contains("done"));
+    assert!(scene.call("2", "nowhere", "{}")[0].contains("done"));
+    assert_eq!(scene.effects, 2);
+    assert_eq!(scene.faults(), ["TOOL_CHANGED", "TOOL_UNLISTED"]);
+    scene.verify();
+}

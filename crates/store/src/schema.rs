@@ -103,7 +103,8 @@ fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Err
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    let opened = Connection::open_with_flags(path, flags);
+    let mut connection = opened.map_err(|error| why_closed(error, path))?;
     refuse_read_only(&connection, path)?;
     settle(&connection)?;
     version(&connection, path)?;

@@ -17,7 +17,7 @@ use countersign_policy::Point;
 use super::group::Heard;
 use super::invocation::Invocation;
 use super::person::person;
-use super::supervise::{Ended, Kept, Over, supervise};
+use super::supervise::{Ended, Kept, NOT_STARTED, Over, supervise};
 use super::told::NotRun;
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
@@ -344,11 +344,16 @@ impl Run {
         }
         let failed = match ended {
             Ended::Exit(0) => None,
-            Ended::Exit(code) => Some(format!("the command ended with exit code {code}")),
-            Ended::Broken { message, .. } => Some(message),
+            Ended::Exit(code) => {
+                let message = format!("the command ended with exit code {code}");
+                Some(Failure::new(Code::Command, message))
+            }
+            Ended::Broken { code, message } if code == NOT_STARTED => {
+                Some(Failure::new(Code::Server, message))
+            }
+            Ended::Broken { message, .. } => Some(Failure::new(Code::Command, message)),
         };
-        let failure = failed.map(|message| Failure::new(Code::Command, message));
-        match (signal, failure) {
+        match (signal, failed) {
             (None, None) => Ok(Exit::Done),
             (None, Some(failure)) => Err(failure),
             // As a shell tells of it.

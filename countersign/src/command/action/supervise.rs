@@ -62,7 +62,7 @@ pub(super) fn supervise(
         Ok(group) => watch(group, bytes, constraints, kept, heard),
         Err(error) => Over {
             ended: Ended::Broken {
-                code: "not_started",
+                code: NOT_STARTED,
                 message: format!("cannot start the command: {error}"),
             },
             signal: None,
@@ -241,6 +241,8 @@ fn copy(from: Option<impl io::Read>, limit: u64, too_much: &AtomicBool, to: &mut
     }
 }
 
+/// Nothing of the command ran.
+pub(super) const NOT_STARTED: &str = "not_started";
 /// How long a command may take to end that somebody else tells to.
 const AFTER_TERM: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(2);

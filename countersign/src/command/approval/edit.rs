@@ -67,7 +67,7 @@ impl Edit {
             Format::Text => output::text(&text(&changes, &new, &old.envelope)),
             Format::Json => output::json(&json(&changes, &new, &old.envelope)),
         };
-        printed.map_err(|error| Failure::from(error).loud())?;
+        printed?;
         Ok(Exit::Done)
     }
 }

@@ -80,5 +80,5 @@ pub(super) fn print(
         ])),
     };
     // It counts, whether anybody reads so or not.
-    printed.map_err(|error| Failure::from(error).loud())
+    Ok(printed?)
 }

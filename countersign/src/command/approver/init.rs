@@ -51,7 +51,10 @@ impl Init {
                 let (status, owner) = (known.status, &known.person);
                 return Err(Failure::new(
                     Code::ApproverKey,
-                    format!("the key `{id}` is registered: {status}, {owner}"),
+                    format!(
+                        "the key in `{}` is registered: {status}, {owner}; another person needs another --key FILE",
+                        file.path().display()
+                    ),
                 ));
             }
         }

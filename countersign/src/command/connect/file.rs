@@ -251,6 +251,12 @@ impl Note {
 }
 
 fn text_of(path: &Path) -> Result<String, Failure> {
+    // Opening a pipe would wait for whoever writes into it.
+    let found = path.metadata().map_err(|error| unreadable(path, &error))?;
+    if !found.is_file() {
+        let message = format!("`{}` is no file", path.display());
+        return Err(Failure::new(Code::ClientFile, message));
+    }
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let bytes = read_bounded(file, MAX_BYTES).map_err(|error| match error {
         BoundedReadError::Io(error) => unreadable(path, &error),

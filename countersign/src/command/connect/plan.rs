@@ -192,6 +192,11 @@ pub(super) enum Reason {
 }
 
 impl Reason {
+    /// Whether it would be guarded as it was asked for if we were taken out of it first.
+    pub(super) fn is_otherwise(&self) -> bool {
+        matches!(self, Self::Told(_) | Self::Untold(_))
+    }
+
     /// Why it is not guarded; `None` if it is.
     pub(super) fn objection(&self) -> Option<String> {
         Some(match self {
@@ -199,10 +204,10 @@ impl Reason {
             Self::Apart => "it does not go through countersign".to_owned(),
             Self::Remote => "it is reached by its URL".to_owned(),
             Self::Told(word) => format!(
-                "it goes through countersign, but with `{word}`, which was not written by `connect`"
+                "it goes through countersign, but with `{word}`, which this command would not write"
             ),
             Self::Untold(word) => {
-                format!("it goes through countersign, but without `{word}`")
+                format!("it goes through countersign, but without the `{word}` of this command")
             }
             Self::Steered(name) => format!("its `env` sets `{name}`, which steers countersign"),
             Self::Unclear(reason) => (*reason).to_owned(),

@@ -7,7 +7,7 @@ use countersign_canon::Json;
 use super::client::Client;
 use super::file::Target;
 use super::plan::Plan;
-use crate::output::{inline, visible};
+use crate::output::{inline, visible, words};
 
 /// One line a server.
 pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
@@ -35,9 +35,25 @@ pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
 }
 
 /// What was done, and what comes next.
-pub(super) fn ending(planned: &[(Target, Plan)], written: bool, back: &str) -> String {
+pub(super) fn ending(
+    planned: &[(Target, Plan)],
+    (written, is_undone): (bool, bool),
+    back: &str,
+) -> String {
+    let otherwise = planned.iter().flat_map(|(_, plan)| &plan.left);
+    let otherwise = otherwise.filter(|left| left.reason.is_otherwise());
+    let otherwise: Vec<_> = otherwise
+        .map(|left| words(["--server", &left.server]))
+        .collect();
+    let anew = match otherwise.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n\nnext: take countersign out where it was put in otherwise, then connect again\n  {back} {}",
+            otherwise.join(" ")
+        ),
+    };
     if !written {
-        return "\nnothing was written".to_owned();
+        return visible(&format!("\nnothing was written{anew}"));
     }
     let files = planned.iter().filter(|(_, plan)| !plan.changes.is_empty());
     let files = files.map(|(target, _)| {
@@ -52,8 +68,12 @@ pub(super) fn ending(planned: &[(Target, Plan)], written: bool, back: &str) -> S
         }
     });
     visible(&format!(
-        "\n{}\nnext: restart the client, then\n  countersign tools list\n  {back}",
-        files.collect::<String>()
+        "\n{}\nnext: restart the client, then\n  {}{back}{anew}",
+        files.collect::<String>(),
+        match is_undone {
+            false => "countersign tools list\n  countersign approver init\n  ",
+            true => "",
+        }
     ))
 }
 

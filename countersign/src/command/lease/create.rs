@@ -83,7 +83,7 @@ impl Create {
             Format::Json => view::print(&view::json(&standing)),
         };
         // It stands, whether anybody reads so or not.
-        printed.map_err(|error| Failure::from(error).loud())?;
+        printed?;
         Ok(Exit::Done)
     }
 }

@@ -47,7 +47,7 @@ impl Revoke {
             ])),
         };
         // It is taken back, whether anybody reads so or not.
-        printed.map_err(|error| Failure::from(error).loud())?;
+        printed?;
         Ok(Exit::Done)
     }
 }

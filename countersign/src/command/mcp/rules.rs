@@ -1,6 +1,6 @@
 //! What both doors have in common: the rules, the log, and how a session behaves.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use crate::cli::{DataFolder, Tenant};
 use crate::command::evidence::States;
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
-use crate::{input, output};
+use crate::input;
+use crate::output::{self, inline};
 
 #[derive(Args, Clone)]
 pub(super) struct Rules {
@@ -87,7 +88,7 @@ pub(super) struct Own {
 pub(super) enum Mode {
     /// What is not allowed does not reach the server
     Enforce,
-    /// Everything reaches the server
+    /// What was understood reaches the server, and the log says what would have stopped it
     Observe,
 }
 
@@ -150,11 +151,7 @@ impl Rules {
     }
 
     pub(super) fn engine(&self) -> Result<Arc<Engine>, Failure> {
-        let policies = self.files().load()?;
-        if policies.is_observing() {
-            output::stderr("countersign: observing: every call reaches the server");
-        }
-        let engine = Engine::new(self.data.store()?, policies, SystemClock);
+        let engine = Engine::new(self.data.store()?, self.files().load()?, SystemClock);
         Ok(Arc::new(engine.with_watch(Arc::new(States))))
     }
 
@@ -228,13 +225,22 @@ pub(super) fn pin(book: &mut Book, policies: &Policies) {
     }
 }
 
-/// What holds without a manifest.
-pub(super) fn observed(folder: &Path) -> String {
-    format!(
-        "countersign: no manifest, so every call is recorded, and held unless somebody has said that \
-         its tool only reads\ncountersign: the log is in {}",
-        folder.display()
-    )
+/// What holds for a server, where that is not what its manifest says.
+pub(super) fn say_what_holds(rules: &Rules, server: &str) {
+    match rules.mode {
+        Mode::Observe => output::stderr(&format!(
+            "countersign: observing {}: calls pass, and are recorded with what would have stopped them",
+            inline(server)
+        )),
+        Mode::Enforce if !rules.has_manifest() => output::stderr(&format!(
+            "countersign: no manifest for {}, so every call is recorded, and held unless somebody has said \
+             that its tool only reads\n\
+             countersign: to decide about calls: countersign approver init, then countersign approval watch\n\
+             countersign: to let a tool that only reads pass: countersign tools list",
+            inline(server)
+        )),
+        Mode::Enforce => {}
+    }
 }
 
 /// A text that nobody can guess.

@@ -20,7 +20,7 @@ use super::follow::Follower;
 use super::host::Wrapper;
 use super::identity::Identity;
 use super::reload::{Hangups, Journal, Watch};
-use super::rules::{Rules, observed, origin, random};
+use super::rules::{Rules, origin, random, say_what_holds};
 use super::{guard, identity};
 use crate::books::{Books, CommandId};
 use crate::errors::{Code, Failure};
@@ -88,11 +88,12 @@ impl Serve {
         };
         let places = self.places(std::mem::take(&mut config.servers))?;
         let access = self.access(&config)?;
+        let is_guarded = access.has_token();
         let folder = self.rules.folder()?;
         let mut served: Vec<Served> = Vec::new();
         let mut watched: Vec<(Watch, Arc<Engine>)> = Vec::new();
         let mut shared: Option<Arc<Engine>> = None;
-        let mut says_what_holds = false;
+        let mut says_where = false;
         let mut follower: Option<Arc<Follower>> = None;
         for place in places {
             if served.iter().any(|one| one.path == place.path) {
@@ -115,7 +116,8 @@ impl Serve {
             if follower.is_none() {
                 follower = self.rules.follower(&engine)?.map(Arc::new);
             }
-            says_what_holds |= !has_manifest;
+            says_where |= !has_manifest;
+            say_what_holds(&place.rules, &place.name);
             served.push(Served {
                 path: place.path,
                 upstream: place.upstream,
@@ -138,8 +140,9 @@ impl Serve {
         for (watch, engine) in watched {
             watch.start(vec![engine], Arc::clone(&journal), Hangups::Ours)?;
         }
-        if says_what_holds {
-            output::stderr(&observed(folder.path()));
+        if says_where {
+            let folder = folder.path().display();
+            output::stderr(&format!("countersign: the log is in {folder}"));
         }
         let shown: Vec<_> = served
             .iter()
@@ -147,6 +150,12 @@ impl Serve {
             .collect();
         let door = Door::new(served, access, self.limits());
         let listen = self.listen.or(config.listen).unwrap_or(LISTEN);
+        if !listen.ip().is_loopback() && !is_guarded {
+            output::stderr(&format!(
+                "countersign: whoever reaches {listen} may call: names are compared, and no token is asked for; \
+                 see --token-file"
+            ));
+        }
         door.run(listen, |address| {
             for (path, upstream) in shown {
                 let line = format!("countersign: http://{address}{path} stands before {upstream}");
@@ -329,7 +338,7 @@ fn program(
 
 /// The name, the path and the address of a server.
 fn named(text: &str) -> Result<(String, String, Upstream), Failure> {
-    let invalid = |message: String| Failure::new(Code::Server, message);
+    let invalid = |message: String| Failure::new(Code::Config, message);
     let (name, address) = match text.split_once('=') {
         Some((name, address)) if is_name(name) => (Some(name), address),
         _ => (None, text),

@@ -2,19 +2,17 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
-use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_event::Scope;
 use countersign_mcp::stdio::Door;
 use countersign_mcp::{Gate, Session};
 
 use super::host::Wrapper;
 use super::identity::Identity;
 use super::reload::{Hangups, Journal, Watch};
-use super::rules::{Rules, origin};
+use super::rules::{Rules, origin, say_what_holds};
 use super::{guard, identity};
 use crate::books::Books;
 use crate::errors::{Code, Failure};
@@ -65,8 +63,13 @@ impl Wrap {
         let wrapper = Wrapper::new(books, identity, engine.clone(), has_manifest);
         let shelf = wrapper.shelf()?;
         let scope = self.rules.scope()?;
+        say_what_holds(&self.rules, &server);
         if !has_manifest {
-            say_what_holds(&scope, folder.path());
+            output::stderr(&format!(
+                "countersign: session {} in {}",
+                scope.session.as_str(),
+                folder.path().display()
+            ));
         }
         let follower = self.rules.follower(&engine)?;
         if let Some(follower) = &follower {
@@ -125,15 +128,6 @@ impl Wrap {
             ("version", Json::from(env!("CARGO_PKG_VERSION"))),
         ])
     }
-}
-
-fn say_what_holds(scope: &Scope, folder: &Path) {
-    output::stderr(&format!(
-        "countersign: no manifest, so every call is recorded, and held unless somebody has said that \
-         its tool only reads\ncountersign: session {} in {}",
-        scope.session.as_str(),
-        folder.display()
-    ));
 }
 
 /// A name for the server: the program, or what an interpreter or a package runner is told to run.

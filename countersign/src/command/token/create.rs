@@ -9,7 +9,7 @@ use crate::cli::DataFolder;
 use crate::clock;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format};
+use crate::output::{Format, surely};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -63,16 +63,23 @@ impl Create {
         };
         let (text, row) = token.issue(now).map_err(|error| invalid(&error))?;
         let id = row.id.clone();
-        if !self.data.store()?.add_token(row)? {
+        let store = self.data.store()?;
+        if !store.add_token(row)? {
             return Err(invalid(&"there are too many tokens"));
         }
-        match format {
-            Format::Text => output::text(&text)?,
-            Format::Json => output::json(&Json::object([
-                ("id", Json::from(id)),
+        let told = match format {
+            Format::Text => surely::text(&text),
+            Format::Json => surely::json(&Json::object([
+                ("id", Json::from(id.as_str())),
                 ("token", Json::from(text)),
                 ("role", Json::from(role.as_str())),
-            ]))?,
+            ])),
+        };
+        if let Err(error) = told {
+            // Nobody has it, and nobody will: it is told once.
+            store.revoke_token(&id, now)?;
+            let text = format!("cannot write the output: {error}; token `{id}` is revoked again");
+            return Err(Failure::new(Code::Output, text));
         }
         Ok(Exit::Done)
     }

@@ -35,6 +35,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        drop(self.data.reader()?);
         let books = Books::new(self.data.folder()?.path());
         let turn = books.turn()?;
         let mut book = turn.of(&self.server)?;

@@ -28,6 +28,7 @@ pub(crate) struct AcceptCommand {
 
 impl AcceptCommand {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        drop(self.data.reader()?);
         let books = Books::new(self.data.folder()?.path());
         let digest: Digest = self
             .digest

@@ -29,6 +29,7 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        drop(self.data.reader()?);
         let books = Books::new(self.data.folder()?.path());
         let (before, definition) = self.both(&books)?;
         let changes = diff(&before, definition.value());
@@ -37,7 +38,7 @@ impl Diff {
                 let mut lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
                 lines.extend(flagged(&definition));
                 lines.push(String::new());
-                lines.push(self.next(&definition));
+                lines.push(self.next(&books, &definition)?);
                 output::text(&lines.join("\n"))?;
             }
             Format::Json => {
@@ -79,10 +80,16 @@ impl Diff {
         }
     }
 
-    fn next(&self, definition: &Definition) -> String {
+    fn next(&self, books: &Books, definition: &Definition) -> Result<String, Failure> {
         let digest = definition.digest().to_string();
         let which = output::words([self.server.as_str(), &self.tool, &digest]);
-        format!("next: countersign tools accept {which}")
+        let book = books.of(&self.server)?;
+        // Who accepts it without looking at the end of the line does not turn it into another kind of tool.
+        let reads = match book.pins().get(&self.tool).is_some_and(|pin| pin.reads) {
+            true => " --reads",
+            false => "",
+        };
+        Ok(format!("next: countersign tools accept {which}{reads}"))
     }
 }
 

@@ -28,12 +28,15 @@ struct Row {
     server: String,
     tool: String,
     state: &'static str,
+    /// Whether a person said that it only reads.
+    reads: bool,
     digest: String,
     flags: usize,
 }
 
 impl List {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
+        drop(self.data.reader()?);
         let (books, unread) = Books::new(self.data.folder()?.path()).all()?;
         let wanted = |book: &&Book| {
             let server = self.server.as_deref();
@@ -44,14 +47,8 @@ impl List {
             Format::Text => {
                 let mut table = Table::new(&["SERVER", "TOOL", "STATE", "FLAGS", "DIGEST"]);
                 for row in rows {
-                    let flags = row.flags.to_string();
-                    table.row([
-                        seen(row.server),
-                        seen(row.tool),
-                        row.state.to_owned(),
-                        flags,
-                        row.digest,
-                    ]);
+                    let (state, flags) = (row.words(), row.flags.to_string());
+                    table.row([seen(row.server), seen(row.tool), state, flags, row.digest]);
                 }
                 output::text(&table.text())?;
             }
@@ -60,6 +57,7 @@ impl List {
                     Json::object([
                         ("digest", Json::from(row.digest)),
                         ("flags", Json::from(row.flags as u64)),
+                        ("reads", Json::from(row.reads)),
                         ("server", Json::from(row.server)),
                         ("state", Json::from(row.state)),
                         ("tool", Json::from(row.tool)),
@@ -76,6 +74,15 @@ impl List {
     }
 }
 
+impl Row {
+    fn words(&self) -> String {
+        match self.reads {
+            true => format!("{}, only reads", self.state),
+            false => self.state.to_owned(),
+        }
+    }
+}
+
 /// A name in quotes, where it could be taken for another one or has quotes of its own.
 fn seen(name: String) -> String {
     match unseen(&name).is_some() || name.contains('"') {
@@ -86,20 +93,22 @@ fn seen(name: String) -> String {
 
 /// What is accepted, then what waits.
 fn rows(book: &Book) -> Vec<Row> {
-    let row = |tool: &str, state, digest: String, definition: Option<&Json>| Row {
+    let row = |tool: &str, (state, reads), digest: String, definition: Option<&Json>| Row {
         server: book.server().to_owned(),
         tool: tool.to_owned(),
         state,
+        reads,
         digest,
         flags: definition.map_or(0, |definition| flags(definition).len()),
     };
     let accepted = book.pins().iter().map(|(tool, pin)| {
         let digest = pin.digest.to_string();
-        row(tool, pin.origin.as_str(), digest, pin.definition.as_ref())
+        let state = (pin.origin.as_str(), pin.reads);
+        row(tool, state, digest, pin.definition.as_ref())
     });
     let proposed = book.proposed().iter().map(|(tool, definition)| {
         let digest = definition.digest().to_string();
-        row(tool, "waiting", digest, Some(definition.value()))
+        row(tool, ("waiting", false), digest, Some(definition.value()))
     });
     accepted.chain(proposed).collect()
 }

@@ -71,6 +71,11 @@ pub fn manifest() -> String {
     )
 }
 
+fn policies() -> Policies {
+    let manifest = Manifest::partial(&json(&manifest())).unwrap();
+    Policies::new(Capability::new(Some(manifest)).unwrap())
+}
+
 pub fn origin() -> Origin {
     Origin::new("operator", "agent", std::path::Path::new("/")).unwrap()
 }
@@ -80,14 +85,22 @@ impl Scene {
         Self::with(|_| {}, None)
     }
 
+    /// Calls are only observed.
+    pub fn observing() -> Self {
+        Self::judged_by(policies().observing(), |_| {})
+    }
+
     pub fn with(settings: impl FnOnce(&mut Settings), policy: Option<UserPolicy>) -> Self {
+        let policies = match policy {
+            Some(policy) => policies().with(policy),
+            None => policies(),
+        };
+        Self::judged_by(policies, settings)
+    }
+
+    fn judged_by(policies: Policies, settings: impl FnOnce(&mut Settings)) -> Self {
         let folder = replayed::folder();
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
-        let manifest = Manifest::partial(&json(&manifest())).unwrap();
-        let mut policies = Policies::new(Capability::new(Some(manifest)).unwrap());
-        if let Some(policy) = policy {
-            policies = policies.with(policy);
-        }
         let engine = Arc::new(Engine::new(store, policies, SystemClock));
         let scope = Scope::new("t", "s").unwrap();
         let mut chosen = Settings::new("toy", "n0nce");
