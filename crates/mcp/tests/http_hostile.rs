@@ -293,11 +293,11 @@ async fn a_server_that_fails_leaves_an_error_with_the_id() {
         failing(|_| Answer::Body(200, zipped, b"\x1f\x8b".to_vec())).await,
         refused
     );
-    // It says more than it may, and calls it an error.
+    // It calls what it says an error outside the protocol.
     let long = "x".repeat(3000);
     let error =
         move |_: &Seen| Answer::Body(500, "content-type: text/plain\r\n", long.clone().into());
-    assert_eq!(failing(error).await, "OUTPUT_TOO_LARGE");
+    assert_eq!(failing(error).await, "SERVER_ERROR");
     // It sends clients elsewhere: who followed would leave by another door.
     let elsewhere = "location: http://127.0.0.1:1/mcp\r\n";
     for status in [301, 302, 303, 307, 308] {

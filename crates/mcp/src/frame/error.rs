@@ -42,8 +42,8 @@ pub enum Fault {
     /// Neither a request, nor a notification, nor a response, or several of them.
     #[error("neither a request, a notification nor a response")]
     Shape,
-    /// An id that is neither a string nor an integer.
-    #[error("an id must be a string or an integer")]
+    /// An id that is neither a string nor an integer that every reader has exactly.
+    #[error("an id must be a string or an integer of at most 2^53-1")]
     Id,
     /// An id that is too long.
     #[error("an id must not be longer than 512 bytes")]

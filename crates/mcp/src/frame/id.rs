@@ -25,7 +25,11 @@ impl Id {
             [b'-', digits @ ..] | digits
                 if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) =>
             {
-                Ok(Self(text.into()))
+                // SECURITY: whoever reads numbers as doubles answers one of two such ids under the other.
+                match text.parse::<i64>().map(i64::unsigned_abs) {
+                    Ok(0..=MAX_EXACT) => Ok(Self(text.into())),
+                    _ => Err(Fault::Id),
+                }
             }
             _ => Err(Fault::Id),
         }
@@ -74,5 +78,7 @@ impl fmt::Display for Id {
     }
 }
 
+/// The largest number that every reader has exactly.
+const MAX_EXACT: u64 = (1 << 53) - 1;
 /// Events carry ids, and so do replies to frames that nobody could read.
 const LONGEST: usize = 512;

@@ -3,16 +3,24 @@
 //! Some JSON libraries match keys without regard to case, others end a key at its first NUL or trim it. If
 //! `Method` passed here as an unknown member, such a server would run a method that nobody has looked at.
 
+use std::borrow::Cow;
+
+use countersign_display::is_invisible;
+
 use super::error::Fault;
 
-/// Refuses a key that is not `known`, but that differs from one of them in case, in what follows a NUL or in
-/// blanks alone.
+/// Refuses a key that is not `known`, but that differs from one of them in case, in what follows a NUL, in
+/// blanks or in characters that nobody sees alone.
 pub(super) fn refuse(key: &str, known: &[&'static str]) -> Result<(), Fault> {
     if known.contains(&key) {
         return Ok(());
     }
-    let read = key.split('\0').next().unwrap_or(key).trim();
-    match known.iter().find(|known| folds_to(read, known)) {
+    let read = key.split('\0').next().unwrap_or(key);
+    let read: Cow<'_, str> = match read.is_ascii() {
+        true => read.into(),
+        false => read.chars().filter(|c| !is_invisible(*c)).collect(),
+    };
+    match known.iter().find(|known| folds_to(read.trim(), known)) {
         Some(known) => Err(Fault::LookAlike {
             found: key.escape_debug().to_string(),
             known,

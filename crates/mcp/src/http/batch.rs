@@ -9,7 +9,7 @@ use bytes::Bytes;
 use countersign_web::{Held, only};
 use hyper::Response;
 use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -195,6 +195,13 @@ impl Head {
         let (head, body) = response.into_parts();
         match body {
             Sent::Stream(pieces) => Read::Stream(pieces),
+            // Whoever has to say who they are needs the response itself.
+            Sent::Whole(Some(bytes)) if head.headers.contains_key(WWW_AUTHENTICATE) => {
+                let answer = is_message(&bytes).then(|| bytes.to_vec());
+                let answer = answer.or_else(|| self.id.as_ref().map(lost));
+                let response = reply::passed(head.status, head.headers, Sent::Whole(Some(bytes)));
+                Read::Other(answer, response)
+            }
             Sent::Whole(Some(bytes)) if is_message(&bytes) => Read::Answer(bytes.to_vec()),
             Sent::Whole(_) if self.id.is_none() && head.status.is_success() => Read::Nothing,
             body @ Sent::Whole(_) => {

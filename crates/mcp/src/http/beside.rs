@@ -72,7 +72,10 @@ impl Beside {
                 let Upstream::Http(remote) = &self.lobby.upstream else {
                     return;
                 };
-                let sending = remote.send(Verb::POST, self.headers.clone(), bytes.into());
+                let sending = {
+                    let (idle, headers) = (self.link.idle.clone(), self.headers.clone());
+                    remote.send(idle, Verb::POST, headers, bytes.into())
+                };
                 if let Ok(response) = sending.await {
                     self.hear(response).await;
                 }

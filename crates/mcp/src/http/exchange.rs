@@ -190,7 +190,7 @@ impl Exchange {
             return Box::pin(self.forward_line(bytes, waiting)).await;
         };
         let (verb, headers) = (self.verb.clone(), self.headers.clone());
-        let sending = remote.send(verb, headers, self.covered(bytes));
+        let sending = remote.send(self.link.idle.clone(), verb, headers, self.covered(bytes));
         let limit = self.lobby.limits.response_time;
         let attended = {
             let sending = pin!(tokio::time::timeout(limit, sending));

@@ -26,6 +26,10 @@ pub(super) fn to_server(headers: &HeaderMap) -> HeaderMap {
     for name in [HOST, ORIGIN, EXPECT, CONTENT_LENGTH] {
         passed.remove(name);
     }
+    // SECURITY: a server that heeds them does something else than what was judged here.
+    for name in OVERRIDES {
+        passed.remove(name);
+    }
     remove(&mut passed, |name| {
         // SECURITY: some servers take `_` for `-`, and would see a name that was not looked at here.
         name.contains('_') || name.starts_with(FETCH_PREFIX) || name.starts_with(PAGES_PREFIX)
@@ -100,6 +104,15 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
+/// By which some servers let a request have another method or another address than it has.
+const OVERRIDES: [HeaderName; 5] = [
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-rewrite-url"),
+];
+
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -128,6 +141,8 @@ mod tests {
             ("origin", "http://localhost"),
             ("sec-fetch-site", "cross-site"),
             ("access-control-request-method", "POST"),
+            ("x-http-method-override", "DELETE"),
+            ("x-original-url", "/admin"),
             ("accept-encoding", "br"),
             ("mcp-session-id", "s"),
             ("authorization", "Bearer t"),

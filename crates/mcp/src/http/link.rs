@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::route::Route;
+use super::upstream::Idle;
 
 use crate::frame::{Frame, Id};
 use crate::gate::{Lost, Quick, Waits};
@@ -49,6 +50,8 @@ pub(super) struct Link {
     census: Census,
     /// Where lines of a program go.
     pub(super) route: Route,
+    /// Connections to the server, where there is an address.
+    pub(super) idle: Idle,
 }
 
 /// How a message came.
@@ -131,6 +134,7 @@ impl Link {
             name: opened.name,
             census,
             route: Route::default(),
+            idle: Idle::default(),
         })
     }
 

@@ -168,9 +168,13 @@ impl Lobby {
 
     /// Starts the server of a session, where it is a program.
     async fn start(&self, link: Arc<Link>) -> Result<Arc<Link>, NoSession> {
-        let Upstream::Command(program) = self.upstream.clone() else {
-            link.session().connects_for_each();
-            return Ok(link);
+        let program = match &self.upstream {
+            Upstream::Command(program) => program.clone(),
+            Upstream::Http(remote) => {
+                remote.begin(&link.idle);
+                link.session().connects_for_each();
+                return Ok(link);
+            }
         };
         let max = self.limits.max_frame_bytes;
         let started = self.threads.run(move || super::pipes::start(&program, max));

@@ -14,7 +14,7 @@ use hyper::{Method as Verb, Response, StatusCode};
 use super::body::Sent;
 use super::lobby::Lobby;
 use super::reply;
-use super::upstream::{Remote, Upstream};
+use super::upstream::{Idle, Remote, Upstream};
 use countersign_web::only;
 
 /// Where metadata are found, with the path of the server behind it.
@@ -46,7 +46,7 @@ async fn fetch(lobby: &Arc<Lobby>, remote: &Remote, ours: &str) -> Option<Vec<u8
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let remote = remote.at(&path)?;
         let time = lobby.limits.response_time;
-        let sending = remote.send(Verb::GET, headers, Bytes::new());
+        let sending = remote.send(Idle::default(), Verb::GET, headers, Bytes::new());
         let response = tokio::time::timeout(time, sending).await.ok()?.ok()?;
         if !response.status().is_success() {
             continue;

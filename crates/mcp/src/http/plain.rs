@@ -7,6 +7,7 @@ use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
 use crate::frame::{self, Frame, Kind};
+use crate::reply::Refused;
 use crate::session::Instead;
 
 use super::batch;
@@ -106,7 +107,7 @@ impl Exchange {
     }
 
     /// What a server says outside the protocol goes to the client as it is: clients tell by it which
-    /// revision a server speaks.
+    /// revision a server speaks. In the place of an answer that is looked at, the client has our word only.
     async fn pass_other(
         self: Box<Self>,
         status: StatusCode,
@@ -129,14 +130,23 @@ impl Exchange {
                 return Box::pin(self.fail(UNREADABLE, waiting)).await;
             }
             let code = format!("http_{}", status.as_u16());
-            let instead = Instead::Served(body.clone());
+            // SECURITY: an agent would read what nobody has judged, and what the log does not have.
+            let instead = match self.link.session().looks_at(&id) {
+                true => Instead::Error(not_answered(status)),
+                false => Instead::Served(body.clone()),
+            };
             let effects = self.link.session().unanswered(&id, &code, instead);
             let came = self.link.drive(effects, Some(&id)).await;
             let told = self.sort(came).1.unwrap_or_default();
             if told != body && is_message(&told) {
-                // The client hears of it from us, and still what it would need to be let in.
+                // The client hears of it from us, and still what it would need to be let in or to begin anew.
                 let challenge = headers.get(WWW_AUTHENTICATE).cloned();
-                let status = challenge.as_ref().map_or(StatusCode::OK, |_| status);
+                let is_about_client = challenge.is_some() || ABOUT_CLIENT.contains(&status);
+                let status = if is_about_client {
+                    status
+                } else {
+                    StatusCode::OK
+                };
                 let mut response = reply::message(status, told);
                 let challenge = challenge.map(|challenge| (WWW_AUTHENTICATE, challenge));
                 response.headers_mut().extend(challenge);
@@ -148,5 +158,20 @@ impl Exchange {
     }
 }
 
+/// What a client hears where the server has refused its request.
+fn not_answered(status: StatusCode) -> Refused {
+    let text = format!(
+        "the server refused the request with the HTTP status {}; what it said beside that was not passed on",
+        status.as_u16()
+    );
+    Refused::denied("SERVER_ERROR", text)
+}
+
+/// The client is not let in, or its session is over.
+const ABOUT_CLIENT: [StatusCode; 3] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+];
 /// The most that a server may say instead of a message.
 const MAX_ERROR: usize = 1 << 20;

@@ -112,12 +112,19 @@ impl Pump {
             let effects = self.exchange.link.session().endpoint_from_server();
             return self.apply(effects, |bytes| sse::event(&bytes)).await;
         }
+        let event = match event.is_odd {
+            false => event,
+            true => {
+                let effects = self.exchange.link.session().odd_lines_from_server();
+                self.apply(effects, |bytes| sse::event(&bytes)).await;
+                event.without_oddities()
+            }
+        };
         self.resumable |= event.id.is_some();
         let Some(data) = &event.data else {
             return self.give(event.raw).await;
         };
-        let opens = data.trim_ascii_start().first();
-        if event.is_named && !matches!(opens, Some(b'{' | b'[')) {
+        if event.is_named && !sse::is_json(data) {
             // Not a message, and nobody could take it for one.
             return self.give(event.raw).await;
         }
@@ -203,6 +210,7 @@ fn answered(effect: &Effect) -> Option<Id> {
             Waits::Client(id) => Some(id),
             Waits::Server(_) | Waits::Nobody => None,
         },
+        Effect::ToCaller(id, _) => Some(id.clone()),
         _ => None,
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Event {
     pub(super) is_named: bool,
     /// Whether it says where the client is to send its messages.
     pub(super) is_endpoint: bool,
+    /// Whether a reader that also ends lines elsewhere would find something else in it.
+    pub(super) is_odd: bool,
 }
 
 /// Cuts events.
@@ -106,6 +108,7 @@ impl Events {
             Ok(raw) => {
                 let fields = Fields::read(&raw);
                 Item::Event(Event {
+                    is_odd: fields.is_odd(),
                     data: fields.data.filter(|data| !data.is_empty()),
                     id: fields.id,
                     is_named: fields.is_named,
@@ -128,6 +131,20 @@ impl Events {
 }
 
 impl Event {
+    /// What every reader finds in it: its message.
+    pub(super) fn without_oddities(self) -> Self {
+        let is_message = self.data.as_deref().is_some_and(is_json);
+        let data = self.data.filter(|_| is_message);
+        Self {
+            raw: data.as_deref().map(event).unwrap_or_default(),
+            data,
+            id: None,
+            is_named: false,
+            is_endpoint: false,
+            is_odd: false,
+        }
+    }
+
     /// The same event, from which no stream can be taken up again.
     pub(super) fn without_position(self) -> Self {
         let Some(_) = &self.id else { return self };
@@ -170,9 +187,18 @@ struct Fields {
     id: Option<Vec<u8>>,
     is_named: bool,
     is_endpoint: bool,
+    /// Whether a line that is no data ends elsewhere too, for some readers.
+    is_odd: bool,
 }
 
 impl Fields {
+    /// SECURITY: in the text of a message such characters end nothing: whatever looks like a line there has
+    /// its quotes escaped, and is no message.
+    fn is_odd(&self) -> bool {
+        let text = self.data.as_deref().filter(|data| !is_json(data));
+        self.is_odd || text.is_some_and(ends_elsewhere)
+    }
+
     fn read(raw: &[u8]) -> Self {
         let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
         let mut fields = Self::default();
@@ -183,6 +209,7 @@ impl Fields {
             };
             let value = value.strip_prefix(b":").unwrap_or(value);
             let value = value.strip_prefix(b" ").unwrap_or(value);
+            fields.is_odd |= name != b"data" && ends_elsewhere(line);
             match name {
                 b"data" => match &mut fields.data {
                     Some(data) => {
@@ -201,6 +228,23 @@ impl Fields {
         }
         fields
     }
+}
+
+/// Whether this can only be a message.
+pub(super) fn is_json(data: &[u8]) -> bool {
+    matches!(data.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
+/// Whether a reader that ends lines wherever Unicode does sees several lines in one.
+fn ends_elsewhere(line: &[u8]) -> bool {
+    let is_end = |at: usize| {
+        let rest = line.get(at..).unwrap_or_default();
+        matches!(
+            rest,
+            [0x0b | 0x0c | 0x1c..=0x1e, ..] | [0xc2, 0x85, ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..]
+        )
+    };
+    (0..line.len()).any(is_end)
 }
 
 #[cfg(test)]
@@ -301,6 +345,36 @@ mod tests {
         assert_eq!(bare.raw, b"event: message\ndata: {}\n\n");
         let changed = String::from_utf8(first.with_data(b"{}")).unwrap();
         assert_eq!(changed, "id: a b\nevent: message\ndata: {}\n\n");
+    }
+
+    #[test]
+    fn lines_that_end_elsewhere_for_some_readers_are_told() {
+        let hidden = "data: {\"jsonrpc\":\"2.0\"}";
+        for end in ["\u{b}", "\u{c}", "\u{1c}", "\u{85}", "\u{2028}", "\u{2029}"] {
+            for (before, message) in [
+                (": x", false),
+                ("id: 1", false),
+                ("event: other\ndata: x", false),
+                ("data: {}\n: x", true),
+            ] {
+                let stream = format!("{before}{end}{hidden}\n\n");
+                let [Item::Event(event)] = &cut(1000, &[stream.as_bytes()])[..] else {
+                    panic!("one event");
+                };
+                assert!(event.is_odd, "{stream:?}");
+                let left = event.clone().without_oddities().raw;
+                let expect: &[u8] = match message {
+                    true => b"event: message\ndata: {}\n\n",
+                    false => b"",
+                };
+                assert_eq!(left, expect, "{stream:?}");
+            }
+            let text = format!("data: {{\"a\":\"x{end}y\"}}\n\n");
+            let [Item::Event(event)] = &cut(1000, &[text.as_bytes()])[..] else {
+                panic!("one event");
+            };
+            assert!(!event.is_odd, "{text:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use connections::{Connections, Connector};
-pub(super) use connections::{Served, Unreachable};
+pub(super) use connections::{Idle, Served, Unreachable};
 
 mod connections;
 #[cfg(test)]
@@ -131,9 +131,15 @@ impl Remote {
         &self.address
     }
 
-    /// Sends a request and gives the head of the response.
+    /// A session begins, which has no connection.
+    pub(super) fn begin(&self, session: &Idle) {
+        self.connections.begin(session);
+    }
+
+    /// Sends a request on a connection of a session and gives the head of the response.
     pub(super) async fn send(
         &self,
+        idle: Idle,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
@@ -151,7 +157,7 @@ impl Remote {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
         }
-        self.connections.send(&self.address, request).await
+        self.connections.send(idle, &self.address, request).await
     }
 
     /// Lets go of connections that nobody has used for long.

@@ -130,6 +130,10 @@ impl Session {
         if let Err(no_place) = self.asked.check(&id) {
             return vec![self.no_place(&id, no_place)];
         }
+        if !self.closes && self.late.contains(&id) {
+            // SECURITY: on a way that all requests share, the answer to the other one may still come.
+            return vec![self.no_place(&id, NoPlace::Taken)];
+        }
         if self.server_gone {
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
             let then = self.to_client(&id, refused);

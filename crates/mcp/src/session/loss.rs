@@ -6,7 +6,7 @@ use crate::Id;
 use crate::gate::{Delivery, Job, Waits};
 use crate::reply::Refused;
 
-use super::calls::{failed, lost, settle, too_large};
+use super::calls::{failed, lost, settle};
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 
@@ -24,19 +24,19 @@ impl Session {
         self.asked.get(id).is_some()
     }
 
+    /// Whether the answer to this request is recorded, or judged by somebody.
+    pub(crate) fn looks_at(&self, id: &Id) -> bool {
+        matches!(
+            self.asked.get(id),
+            Some(Asked::Call(_) | Asked::Read(_) | Asked::Task { .. })
+        )
+    }
+
     /// The server will not answer this request.
     pub(crate) fn unanswered(&mut self, id: &Id, code: &str, instead: Instead) -> Vec<Effect> {
         match self.asked.remove(id) {
             None => Vec::new(),
             Some(Asked::Call(CallState::Running { running, .. })) => {
-                let refused = match &instead {
-                    Instead::Served(bytes) => too_large(bytes.len(), &running),
-                    Instead::Error(_) => None,
-                };
-                if let Some(refused) = refused {
-                    let then = self.to_client(id, refused);
-                    return vec![settle(running, lost("output_too_large"), then)];
-                }
                 let then = match instead {
                     Instead::Error(refused) => self.to_client(id, refused),
                     Instead::Served(bytes) => Delivery {
@@ -89,6 +89,9 @@ impl Session {
 
     /// The client no longer waits for this request, and the server hears that by other means.
     pub(crate) fn abandoned(&mut self, id: &Id) -> Vec<Effect> {
+        if self.waits(id) {
+            self.note_late(id);
+        }
         let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
         let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_) | Effect::ToCaller(..));
         effects.into_iter().filter(heard).collect()

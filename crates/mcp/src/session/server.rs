@@ -64,6 +64,12 @@ impl Session {
         vec![self.complain("server_endpoint_refused", message, Delivery::default())]
     }
 
+    /// Some readers would find other lines in an event than most do.
+    pub(crate) fn odd_lines_from_server(&mut self) -> Vec<Effect> {
+        let message = "an event whose lines not everybody reads alike".to_owned();
+        vec![self.complain("server_event_refused", message, Delivery::default())]
+    }
+
     /// The server is gone: whoever waits for it gets an error.
     pub fn server_closed(&mut self) -> Vec<Effect> {
         self.server_gone = true;
@@ -144,7 +150,7 @@ impl Session {
             Asked::List(Page { cursor, .. }) => {
                 let listed = self.client_listed(&frame, cursor.as_deref());
                 let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
-                let shown = std::iter::once(Effect::ToClient(bytes));
+                let shown = std::iter::once(Effect::ToCaller(id.clone(), bytes));
                 shown.chain(listed.effects).collect()
             }
             Asked::Read(key) => {
@@ -156,10 +162,10 @@ impl Session {
                 self.note_handshake(&frame);
                 match self.meet_server(&frame) {
                     Some(entry) => vec![record_then_client(entry, frame.into_bytes(), id.clone())],
-                    None => vec![Effect::ToClient(frame.into_bytes())],
+                    None => vec![Effect::ToCaller(id.clone(), frame.into_bytes())],
                 }
             }
-            Asked::Plain => vec![Effect::ToClient(frame.into_bytes())],
+            Asked::Plain => vec![Effect::ToCaller(id.clone(), frame.into_bytes())],
         }
     }
 

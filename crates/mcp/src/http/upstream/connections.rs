@@ -1,13 +1,16 @@
 //! Connections to a server, which stay open between two requests.
 //!
-//! A thread that carries messages has its own: what one of them opened wakes no other. A connection goes
-//! with the body of its response and comes back at its end, so that no request pays for a task that waits
-//! for that.
+//! A session has its own, and in it each thread that carries messages: what one of them opened wakes no other.
+//! A connection goes with the body of its response and comes back at its end, so that no request pays for a
+//! task that waits for that.
+//!
+//! SECURITY: a server may answer more than it was asked, or know somebody by their connection. What is left on a
+//! connection never meets another session, nor somebody else who has the same session.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -15,6 +18,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::rt::{Read, Write};
 use hyper::{Request, Response, Uri};
 use hyper_rustls::HttpsConnector;
@@ -38,12 +42,22 @@ pub(in crate::http) struct Unreachable;
 #[derive(Clone)]
 pub(super) struct Connections {
     connector: Arc<Connector>,
-    idle: Idle,
+    /// Those of sessions that were begun here, as long as the sessions are there.
+    sessions: Arc<Mutex<Vec<Weak<Quiets>>>>,
 }
 
-/// Connections on which nothing is asked, by the thread that opened them.
+/// The connections of a session on which nothing is asked.
 #[derive(Clone, Default)]
-struct Idle(Arc<Mutex<HashMap<runtime::Id, Vec<Quiet>>>>);
+pub(in crate::http) struct Idle(Arc<Quiets>);
+
+type Quiets = Mutex<HashMap<Owner, Vec<Quiet>>>;
+
+/// The thread that opened a connection, and the credential that came with the request for it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Owner {
+    thread: runtime::Id,
+    credential: Option<HeaderValue>,
+}
 
 struct Quiet {
     connection: Connection,
@@ -59,7 +73,7 @@ pub(in crate::http) struct Served {
 
 struct Busy {
     connection: Connection,
-    thread: runtime::Id,
+    owner: Owner,
     idle: Idle,
 }
 
@@ -67,22 +81,31 @@ impl Connections {
     pub(super) fn new(connector: Connector) -> Self {
         Self {
             connector: Arc::new(connector),
-            idle: Idle::default(),
+            sessions: Arc::default(),
         }
     }
 
-    /// Sends a request to the server at `address` and gives the head of the response.
+    /// A session begins, which has no connection.
+    pub(super) fn begin(&self, session: &Idle) {
+        self.sessions().push(Arc::downgrade(&session.0));
+    }
+
+    /// Sends a request of a session to the server at `address` and gives the head of the response.
     ///
     /// INVARIANT: a request goes again only if its connection had ended before any of it was sent.
     pub(super) async fn send(
         &self,
+        idle: Idle,
         address: &Uri,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Served>, Unreachable> {
-        let thread = Handle::current().id();
-        while let Some(mut connection) = self.idle.take(thread) {
+        let owner = Owner {
+            thread: Handle::current().id(),
+            credential: request.headers().get(AUTHORIZATION).cloned(),
+        };
+        while let Some(mut connection) = idle.take(&owner) {
             match connection.try_send_request(request).await {
-                Ok(response) => return Ok(self.served(response, connection, thread)),
+                Ok(response) => return Ok(served(response, connection, owner, idle)),
                 Err(mut error) => request = error.take_message().ok_or(Unreachable)?,
             }
         }
@@ -90,15 +113,26 @@ impl Connections {
         let mut connection = Box::pin(self.open(address)).await?;
         let response = connection.send_request(request).await;
         let response = response.map_err(|_| Unreachable)?;
-        Ok(self.served(response, connection, thread))
+        Ok(served(response, connection, owner, idle))
     }
 
     /// Lets go of what nobody has used for long.
     pub(super) fn sweep(&self, now: Instant) {
         let is_old = |quiet: &Quiet| now.saturating_duration_since(quiet.since) > IDLE;
-        for all in self.idle.all().values_mut() {
-            all.retain(|quiet| !is_old(quiet) && !quiet.connection.is_closed());
-        }
+        self.sessions().retain(|session| {
+            let Some(session) = session.upgrade() else {
+                return false;
+            };
+            Idle(session).all().retain(|_, all| {
+                all.retain(|quiet| !is_old(quiet) && !quiet.connection.is_closed());
+                !all.is_empty()
+            });
+            true
+        });
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Vec<Weak<Quiets>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(&self, address: &Uri) -> Result<Connection, Unreachable> {
@@ -107,20 +141,20 @@ impl Connections {
             Connector::Secure(connector) => open(connector.clone(), address).await,
         }
     }
+}
 
-    fn served(
-        &self,
-        response: Response<Incoming>,
-        connection: Connection,
-        thread: runtime::Id,
-    ) -> Response<Served> {
-        let on = Some(Busy {
-            connection,
-            thread,
-            idle: self.idle.clone(),
-        });
-        response.map(|body| Served { body, on })
-    }
+fn served(
+    response: Response<Incoming>,
+    connection: Connection,
+    owner: Owner,
+    idle: Idle,
+) -> Response<Served> {
+    let on = Some(Busy {
+        connection,
+        owner,
+        idle,
+    });
+    response.map(|body| Served { body, on })
 }
 
 /// A new connection, which a task of its own drives.
@@ -140,30 +174,30 @@ where
 }
 
 impl Idle {
-    fn all(&self) -> MutexGuard<'_, HashMap<runtime::Id, Vec<Quiet>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<Owner, Vec<Quiet>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection of this thread that was used last: the others grow old.
-    fn take(&self, thread: runtime::Id) -> Option<Connection> {
+    /// The connection of this owner that was used last: the others grow old.
+    fn take(&self, owner: &Owner) -> Option<Connection> {
         let mut all = self.all();
-        let own = all.get_mut(&thread)?;
+        let own = all.get_mut(owner)?;
         let usable = std::iter::from_fn(|| own.pop());
         usable
             .map(|quiet| quiet.connection)
             .find(|connection| connection.is_ready())
     }
 
-    fn put(&self, thread: runtime::Id, connection: Connection) {
+    fn put(&self, owner: Owner, connection: Connection) {
         let since = Instant::now();
         let quiet = Quiet { connection, since };
-        self.all().entry(thread).or_default().push(quiet);
+        self.all().entry(owner).or_default().push(quiet);
     }
 }
 
 impl Busy {
     fn give_back(self) {
-        self.idle.put(self.thread, self.connection);
+        self.idle.put(self.owner, self.connection);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::BodyExt as _;
+use hyper::header::AUTHORIZATION;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -27,6 +28,7 @@ struct Counts {
 
 struct Server {
     remote: Remote,
+    idle: Idle,
     counts: Arc<Counts>,
 }
 
@@ -44,12 +46,20 @@ impl Server {
             }
         });
         let remote = Remote::new(&format!("http://{address}/mcp?k=v")).unwrap();
-        Self { remote, counts }
+        let idle = Idle::default();
+        remote.begin(&idle);
+        Self {
+            remote,
+            idle,
+            counts,
+        }
     }
 
     async fn begin(&self) -> Result<Response<Served>, Unreachable> {
         let body = Bytes::from_static(b"{}");
-        self.remote.send(Method::POST, HeaderMap::new(), body).await
+        let idle = self.idle.clone();
+        let headers = HeaderMap::new();
+        self.remote.send(idle, Method::POST, headers, body).await
     }
 
     /// The head of the request as the server has seen it.
@@ -105,6 +115,29 @@ async fn requests_one_after_the_other_share_a_connection() {
         assert_eq!(server.ask().await, head);
     }
     assert_eq!(server.counts(), (1, 5));
+}
+
+#[tokio::test]
+async fn sessions_and_credentials_share_no_connection() {
+    let mut server = Server::start(Then::Stay, Then::Stay).await;
+    server.ask().await;
+    let first = std::mem::take(&mut server.idle);
+    server.ask().await;
+    assert_eq!(server.counts(), (2, 2));
+    for (credential, connections) in [("alice", 3), ("bob", 4), ("alice", 4)] {
+        let headers = [(AUTHORIZATION, HeaderValue::from_static(credential))];
+        let sent = server.remote.send(
+            server.idle.clone(),
+            Method::POST,
+            headers.into_iter().collect(),
+            Bytes::from_static(b"{}"),
+        );
+        sent.await.unwrap().into_body().collect().await.unwrap();
+        assert_eq!(server.counts().0, connections, "{credential}");
+    }
+    server.idle = first;
+    server.ask().await;
+    assert_eq!(server.counts().0, 4);
 }
 
 #[tokio::test]
