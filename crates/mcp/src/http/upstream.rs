@@ -15,6 +15,7 @@ use connections::{Connections, Connector};
 pub(super) use connections::{Idle, Served, Unreachable};
 
 mod connections;
+mod heads;
 #[cfg(test)]
 mod tests;
 

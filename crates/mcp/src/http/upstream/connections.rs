@@ -26,7 +26,13 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::runtime::{self, Handle};
 use tower_service::Service;
 
-type Connection = SendRequest<Full<Bytes>>;
+use super::heads::Heads;
+
+/// An open connection.
+struct Connection {
+    requests: SendRequest<Full<Bytes>>,
+    heads: Heads,
+}
 
 /// How a server is reached. One in the clear needs no certificates, which not every machine has.
 pub(super) enum Connector {
@@ -104,14 +110,16 @@ impl Connections {
             credential: request.headers().get(AUTHORIZATION).cloned(),
         };
         while let Some(mut connection) = idle.take(&owner) {
-            match connection.try_send_request(request).await {
+            connection.heads.expected();
+            match connection.requests.try_send_request(request).await {
                 Ok(response) => return Ok(served(response, connection, owner, idle)),
                 Err(mut error) => request = error.take_message().ok_or(Unreachable)?,
             }
         }
         // It is rare, and what every request takes along stays small.
         let mut connection = Box::pin(self.open(address)).await?;
-        let response = connection.send_request(request).await;
+        connection.heads.expected();
+        let response = connection.requests.send_request(request).await;
         let response = response.map_err(|_| Unreachable)?;
         Ok(served(response, connection, owner, idle))
     }
@@ -124,7 +132,7 @@ impl Connections {
                 return false;
             };
             Idle(session).all().retain(|_, all| {
-                all.retain(|quiet| !is_old(quiet) && !quiet.connection.is_closed());
+                all.retain(|quiet| !is_old(quiet) && !quiet.connection.requests.is_closed());
                 !all.is_empty()
             });
             true
@@ -149,6 +157,7 @@ fn served(
     owner: Owner,
     idle: Idle,
 ) -> Response<Served> {
+    connection.heads.came();
     let on = Some(Busy {
         connection,
         owner,
@@ -167,10 +176,12 @@ where
     is_ready.map_err(|_| Unreachable)?;
     let stream = connector.call(address.clone()).await;
     let stream = stream.map_err(|_| Unreachable)?;
-    let (connection, driver) = handshake(stream).await.map_err(|_| Unreachable)?;
+    let heads = Heads::default();
+    let stream = heads.counted(stream);
+    let (requests, driver) = handshake(stream).await.map_err(|_| Unreachable)?;
     // Whoever waits for an answer hears how it ended.
     tokio::spawn(async { drop(driver.await) });
-    Ok(connection)
+    Ok(Connection { requests, heads })
 }
 
 impl Idle {
@@ -185,7 +196,7 @@ impl Idle {
         let usable = std::iter::from_fn(|| own.pop());
         usable
             .map(|quiet| quiet.connection)
-            .find(|connection| connection.is_ready())
+            .find(|connection| connection.requests.is_ready())
     }
 
     fn put(&self, owner: Owner, connection: Connection) {
@@ -207,13 +218,13 @@ impl Served {
         let Some(mut busy) = self.on.take() else {
             return;
         };
-        if busy.connection.is_ready() {
+        if busy.connection.requests.is_ready() {
             busy.give_back();
-        } else if !busy.connection.is_closed()
+        } else if !busy.connection.requests.is_closed()
             && let Ok(here) = Handle::try_current()
         {
             here.spawn(async move {
-                if busy.connection.ready().await.is_ok() {
+                if busy.connection.requests.ready().await.is_ok() {
                     busy.give_back();
                 }
             });

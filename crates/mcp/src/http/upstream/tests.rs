@@ -18,6 +18,8 @@ enum Then {
     Leave,
     /// Closes the connection without an answer.
     Fail,
+    /// Says without an end that it will answer.
+    Promise,
 }
 
 #[derive(Default)]
@@ -79,6 +81,16 @@ impl Server {
     }
 }
 
+static PROMISES: [u8; 25 << 10] = {
+    let mut all = [0; 25 << 10];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = b"HTTP/1.1 100 Continue\r\n\r\n"[at % 25];
+        at += 1;
+    }
+    all
+};
+
 async fn serve(stream: TcpStream, counts: Arc<Counts>, first: Then, later: Then) {
     let mut stream = BufReader::new(stream);
     let mut then = first;
@@ -93,6 +105,11 @@ async fn serve(stream: TcpStream, counts: Arc<Counts>, first: Then, later: Then)
         counts.requests.fetch_add(1, Ordering::SeqCst);
         if then == Then::Fail {
             return;
+        }
+        while then == Then::Promise {
+            if stream.write_all(&PROMISES).await.is_err() {
+                return;
+            }
         }
         let length = head.len();
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{head}");
@@ -172,6 +189,15 @@ async fn a_request_that_the_server_has_seen_is_not_sent_again() {
     let fresh = Server::start(Then::Fail, Then::Fail).await;
     assert!(fresh.begin().await.is_err());
     assert_eq!(fresh.counts(), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_only_promises_to_answer_is_given_up() {
+    let server = Server::start(Then::Stay, Then::Promise).await;
+    server.ask().await;
+    assert!(server.begin().await.is_err());
+    let server = Server::start(Then::Promise, Then::Stay).await;
+    assert!(server.begin().await.is_err());
 }
 
 #[tokio::test]
