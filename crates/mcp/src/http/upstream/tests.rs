@@ -106,10 +106,9 @@ async fn serve(stream: TcpStream, counts: Arc<Counts>, first: Then, later: Then)
         if then == Then::Fail {
             return;
         }
-        while then == Then::Promise {
-            if stream.write_all(&PROMISES).await.is_err() {
-                return;
-            }
+        if then == Then::Promise {
+            while stream.write_all(&PROMISES).await.is_ok() {}
+            return;
         }
         let length = head.len();
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{head}");
