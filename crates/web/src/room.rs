@@ -9,8 +9,14 @@ use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How much of all bodies together may be held.
+///
+/// Small bodies have a part of it for themselves: whoever fills the rest, and takes their time, keeps nobody from
+/// sending a few words.
 #[derive(Clone)]
-pub struct Room(Arc<Semaphore>);
+pub struct Room {
+    all: Arc<Semaphore>,
+    small: Arc<Semaphore>,
+}
 
 /// A body that was read, with its share of the room.
 pub struct Held {
@@ -22,7 +28,7 @@ pub struct Held {
 
 /// A part of the room that somebody has taken.
 pub struct Share {
-    room: Room,
+    room: Arc<Semaphore>,
     taken: Option<OwnedSemaphorePermit>,
 }
 
@@ -51,14 +57,23 @@ pub enum ReadError {
 impl Room {
     /// Room for so many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes / UNIT)))
+        let room = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
+        Self {
+            all: room(bytes),
+            small: room(bytes / SMALL_PART),
+        }
     }
 
     /// A share that is empty.
     pub fn share(&self) -> Share {
-        Share {
-            room: self.clone(),
-            taken: None,
+        Share::of(&self.all)
+    }
+
+    /// A share for a body of which this is known.
+    fn share_for(&self, most: Option<u64>) -> Share {
+        match most {
+            Some(0..=SMALL) => Share::of(&self.small),
+            Some(_) | None => self.share(),
         }
     }
 
@@ -83,7 +98,7 @@ impl Room {
     {
         let mut held = Held {
             bytes: Vec::new(),
-            share: self.share(),
+            share: self.share_for(body.size_hint().upper()),
         };
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ReadError::Broken)?;
@@ -107,6 +122,13 @@ impl Room {
 }
 
 impl Share {
+    fn of(room: &Arc<Semaphore>) -> Self {
+        Self {
+            room: Arc::clone(room),
+            taken: None,
+        }
+    }
+
     /// Whether it is as large as this. It grows, if there is room.
     pub fn cover(&mut self, bytes: usize) -> bool {
         let has = self.units();
@@ -132,7 +154,7 @@ impl Share {
         let Ok(units) = u32::try_from(units) else {
             return false;
         };
-        let Ok(more) = Arc::clone(&self.room.0).try_acquire_many_owned(units) else {
+        let Ok(more) = Arc::clone(&self.room).try_acquire_many_owned(units) else {
             return false;
         };
         match &mut self.taken {
@@ -144,11 +166,31 @@ impl Share {
 }
 
 const UNIT: usize = 1024;
+/// Most messages are smaller.
+const SMALL: u64 = 16 << 10;
+/// The part of a room that is for small bodies alone.
+const SMALL_PART: usize = 8;
 const BEGINNING: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn small_bodies_have_room_where_large_ones_have_taken_theirs() {
+        let room = Room::new(80 * UNIT);
+        let mut large = room.share();
+        assert!(large.cover(80 * UNIT));
+        let body = |bytes: usize| http_body_util::Full::new(Bytes::from(vec![0; bytes]));
+        let time = Duration::from_secs(10);
+        let read = async |bytes| room.read(body(bytes), 1 << 20, time).await;
+        let small = read(10 * UNIT).await.unwrap();
+        // Their own part has an end, too.
+        assert!(matches!(read(1).await, Err(ReadError::NoRoom)));
+        drop(small);
+        assert!(read(1).await.is_ok());
+        assert!(matches!(read(17 * UNIT).await, Err(ReadError::NoRoom)));
+    }
 
     #[test]
     fn shares_take_what_there_is_and_give_back_what_they_do_not_need() {
