@@ -84,12 +84,13 @@ impl Diff {
         let digest = definition.digest().to_string();
         let which = output::words([self.server.as_str(), &self.tool, &digest]);
         let book = books.of(&self.server)?;
-        // Who accepts it without looking at the end of the line does not turn it into another kind of tool.
-        let reads = match book.pins().get(&self.tool).is_some_and(|pin| pin.reads) {
-            true => " --reads",
+        let read = book.pins().get(&self.tool).is_some_and(|pin| pin.reads);
+        // Nobody is made to say so again without looking.
+        let note = match read {
+            true => "it was accepted as a tool that only reads: if it still does, add --reads\n",
             false => "",
         };
-        Ok(format!("next: countersign tools accept {which}{reads}"))
+        Ok(format!("{note}next: countersign tools accept {which}"))
     }
 }
 
