@@ -302,6 +302,21 @@ async fn words_outside_the_protocol_are_the_response_where_nothing_else_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_challenge_beside_answers_takes_none_of_them_away() {
+    let head = "content-type: application/json\r\nwww-authenticate: Bearer\r\n";
+    let (web, mut client) = web(move |seen: &Seen| {
+        let answer = || Answer::Body(200, head, seen.result(r#"{"content":[]}"#));
+        seen.is_call().then(answer)
+    })
+    .await;
+    let both = [call("1", "read", "{}"), call("2", "read", "{\"x\":1}")];
+    let got = client.post(&format!("[{}]", both.join(","))).await;
+    let all = answers(&got);
+    assert!(all.contains_key("1") && all.contains_key("2"), "{got:?}");
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_a_batch_leaves_no_call_without_an_end() {
     let (web, mut client) = web(|seen: &Seen| seen.is_call().then_some(Answer::Hang)).await;
     let body = format!(

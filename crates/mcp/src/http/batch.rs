@@ -196,7 +196,9 @@ impl Head {
         match body {
             Sent::Stream(pieces) => Read::Stream(pieces),
             // Whoever has to say who they are needs the response itself.
-            Sent::Whole(Some(bytes)) if head.headers.contains_key(WWW_AUTHENTICATE) => {
+            Sent::Whole(Some(bytes))
+                if head.headers.contains_key(WWW_AUTHENTICATE) && !head.status.is_success() =>
+            {
                 let answer = is_message(&bytes).then(|| bytes.to_vec());
                 let answer = answer.or_else(|| self.id.as_ref().map(lost));
                 let response = reply::passed(head.status, head.headers, Sent::Whole(Some(bytes)));
