@@ -39,7 +39,7 @@ intervention_points:
   input: {policy_target: $.input.body, policy: {id: agent, query: data.agent.words}}
   output: {policy_target: $.response.content, policy: {id: agent, query: data.agent.words}}
   agent_shutdown: {policy_target: $.summary, policy: {id: agent, query: data.agent.allow}}
-tools: {echo: {}, write: {clearance: internal}, sleep: {}}
+tools: {echo: {}, write: {clearance: internal}, sleep: {}, resources/read: {}}
 ";
 
 const RULES: &str = r#"package agent
@@ -58,6 +58,8 @@ call := {"decision": "deny", "reason": "ifc_clearance_violation"} if {
 }
 default result := {"decision": "allow"}
 result := {"decision": "deny", "reason": "leaks"} if args.say == "hide"
+result := {"decision": "deny", "reason": "leaks"} if args.uri == "toy:hide"
+call := {"decision": "deny", "reason": "no_secrets"} if args.uri == "toy:secret"
 result := {"decision": "escalate", "reason": "look_at_it"} if args.say == "look"
 result := {"decision": "transform", "transform": {"path": "$policy_target.content[0].text", "value": "cleaned"}} if args.say == "clean"
 result := {"decision": "transform", "transform": {"path": "$policy_target", "value": "cleaned"}} if args.say == "plain"
@@ -215,6 +217,35 @@ fn results_of_tasks_are_looked_at_like_others() {
     let numbered = client.ask(numbered);
     assert!(!numbered.contains("done"), "{numbered}");
     client.end();
+    place.verify();
+    replays(&place.path("data"));
+}
+
+#[test]
+fn what_is_fetched_is_seen_before_it_is_asked_for_and_before_the_agent_has_it() {
+    let place = Place::new();
+    let acs = lay_out(place.folder.path());
+    let mut client = place.guarded(&["--acs", &acs]);
+    client.ask(INITIALIZE);
+    let fetch = |client: &mut Client, id: u32, uri: &str| {
+        client.ask(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/read","params":{{"uri":"{uri}"}}}}"#
+        ))
+    };
+    assert!(fetch(&mut client, 1, "toy:x").contains("contents"));
+    let secret = fetch(&mut client, 2, "toy:secret");
+    assert!(secret.contains("no_secrets"), "{secret}");
+    let hidden = fetch(&mut client, 3, "toy:hide");
+    assert!(
+        hidden.contains("leaks") && !hidden.contains("contents"),
+        "{hidden}"
+    );
+    client.end();
+    let received = place.lines("received");
+    let asked = received
+        .iter()
+        .filter(|line| line.contains("resources/read"));
+    assert_eq!(asked.count(), 2, "{received:?}");
     place.verify();
     replays(&place.path("data"));
 }

@@ -54,8 +54,7 @@ fn frames_are_the_same_with_and_without_the_wrapper() {
     assert_eq!(got, expect);
     assert_eq!(guarded.lines("received"), direct.lines("received"));
     assert_eq!(guarded.lines("received").len(), SCRIPT.len());
-    assert_eq!(guarded.count("TOOL_RESULT"), 3);
-    assert_eq!(guarded.count("MEMORY_READ"), 1);
+    assert_eq!(guarded.count("TOOL_RESULT"), 4);
     assert_eq!(guarded.count("TERMINATION"), 1);
     guarded.verify();
 }

@@ -16,16 +16,7 @@ pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, S
     }
     let part = |span: Option<Span>| span.map(|span| frame.part(span));
     let mut found = members(part(params.whole), is_known)?;
-    let meta = match part(params.meta) {
-        Some(b"null") => None,
-        Some(text) if !text.starts_with(b"{") => {
-            Some(Json::admit(text, &Limits::event()).map_err(|error| format!("`_meta`: {error}"))?)
-        }
-        meta => Some(members(meta, is_known_meta)?)
-            .filter(|meta| !meta.is_empty())
-            .map(Json::Object),
-    };
-    if let Some(meta) = meta {
+    if let Some(meta) = meta(part(params.meta))? {
         found.insert("_meta".to_owned(), meta);
     }
     if found.is_empty() {
@@ -37,6 +28,32 @@ pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, S
     };
     all.insert(BESIDE.to_owned(), Json::Object(found));
     Ok(Json::Object(all))
+}
+
+/// What a request names that fetches something: all its parameters.
+pub(crate) fn whole(frame: &Frame, params: &Params) -> Result<Json, String> {
+    let part = |span: Option<Span>| span.map(|span| frame.part(span));
+    let mut all = members(part(params.whole), |key, _| key == "_meta")?;
+    if all.contains_key(BESIDE) {
+        return Err(format!("no parameter can be called `{BESIDE}`"));
+    }
+    if let Some(meta) = meta(part(params.meta))? {
+        all.insert(BESIDE.to_owned(), Json::object([("_meta", meta)]));
+    }
+    Ok(Json::Object(all))
+}
+
+/// What goes along with a message, as far as it is not known to change nothing.
+fn meta(text: Option<&[u8]>) -> Result<Option<Json>, String> {
+    match text {
+        Some(b"null") => Ok(None),
+        Some(text) if !text.starts_with(b"{") => Json::admit(text, &Limits::event())
+            .map(Some)
+            .map_err(|error| format!("`_meta`: {error}")),
+        meta => Ok(Some(members(meta, is_known_meta)?)
+            .filter(|meta| !meta.is_empty())
+            .map(Json::Object)),
+    }
 }
 
 /// The arguments alone, if what stands beside them is as it is in the frame.
@@ -172,6 +189,37 @@ mod tests {
         let (other, others) = frame(r#","task":{"ttl":2}"#);
         assert_eq!(split(&all, &other, &others), None);
         assert_eq!(split(&args, &one, &params), None);
+    }
+
+    #[test]
+    fn what_fetches_is_judged_with_all_its_parameters() {
+        let read = |params: &str| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{params}}}"#
+            );
+            let frame = Frame::read(text.into_bytes(), &FrameLimits::default()).unwrap();
+            let Kind::Request { params, .. } = frame.kind() else {
+                panic!();
+            };
+            let all = whole(&frame, params);
+            all.map(|all| String::from_utf8(all.to_sorted_ascii()).unwrap())
+        };
+        assert_eq!(
+            read(r#"{"uri":"x:y","_meta":{"progressToken":1}}"#).unwrap(),
+            r#"{"uri":"x:y"}"#
+        );
+        assert_eq!(
+            read(r#"{"name":"p","arguments":{"a":1},"more":[],"_meta":{"shop/amount":5}}"#)
+                .unwrap(),
+            r#"{"arguments":{"a":1},"countersign/beside":{"_meta":{"shop/amount":5}},"more":[],"name":"p"}"#
+        );
+        assert_eq!(read("{}").unwrap(), "{}");
+        for unfit in [
+            r#"{"uri":"x:y","countersign/beside":{}}"#,
+            r#"{"uri":9007199254740993}"#,
+        ] {
+            assert!(read(unfit).is_err(), "{unfit}");
+        }
     }
 
     #[test]

@@ -7,7 +7,6 @@ mod hold;
 mod look;
 mod points;
 mod quick;
-mod read;
 
 pub(crate) use points::unsupported;
 pub(crate) use quick::{Lost, Quick, Soon};
@@ -90,8 +89,6 @@ pub enum Job {
     },
     /// Ask those who look at results about one that comes late; then record and deliver.
     Review(Box<Late>),
-    /// Judge whether something may be fetched.
-    Read(Box<Read>),
     /// Record events, then deliver.
     Record {
         /// The events.
@@ -99,17 +96,6 @@ pub enum Job {
         /// What to deliver then.
         then: Delivery,
     },
-}
-
-/// Something that a client wants to fetch by a method of its own.
-pub struct Read {
-    pub(crate) id: Id,
-    pub(crate) method: Method,
-    /// What it names.
-    pub(crate) args: Json,
-    pub(crate) frame: Frame,
-    /// Set when the client no longer wants it.
-    pub(crate) cancelled: Arc<AtomicBool>,
 }
 
 /// What the server has said about a task that it has made of a call.
@@ -125,10 +111,13 @@ pub struct Late {
 /// A call on its way to a decision.
 pub struct Call {
     pub(crate) id: Id,
+    /// What the client sent: a call, or a method of its own that fetches something.
+    pub(crate) method: Method,
+    /// The tool, or the method where that fetches something.
     pub(crate) tool: String,
     pub(crate) args: Json,
     pub(crate) frame: Frame,
-    /// The digest of the tool's definition, as the server shows it.
+    /// The digest of the tool's definition, as the server shows it; for a method, what it is by the protocol.
     pub(crate) definition: Option<Digest>,
     /// The approval that the client says it is for.
     pub(crate) approval: Option<ApprovalId>,
@@ -191,10 +180,6 @@ pub enum Done {
     Held(Box<Call>, ApprovalId, Refused),
     /// The same for a call that was held before.
     StillHeld(Box<Call>, ApprovalId),
-    /// It may be fetched.
-    MayRead(Box<Read>),
-    /// It may not be fetched.
-    NotRead(Id, Refused),
     /// There is nothing to do.
     Nothing,
     /// The client no longer wanted the call; nothing was begun.
@@ -271,7 +256,6 @@ impl Gate {
                 then,
             } => self.pass((point, subject, call_id), entries, then),
             Job::Review(late) => self.review(*late),
-            Job::Read(read) => self.read(read),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }
     }
@@ -337,7 +321,7 @@ impl Gate {
 
     /// Tells the engine of a call, as its client asks for it.
     fn propose<T>(&self, call: &Call, to: impl FnOnce(Proposal<'_>) -> T) -> T {
-        let encode = |args: &Json| rewritten(&call.frame, args).unwrap_or_default();
+        let encode = |args: &Json| rewritten(call, args).unwrap_or_default();
         let origin = self.origin(call);
         to(Proposal {
             scope: &self.scope,
@@ -440,10 +424,7 @@ impl Gate {
             // FAIL-CLOSED: a rewriting that is no longer this call is not sent.
             Some(_) => {
                 self.abandon(permit);
-                let refused = Refused::denied(
-                    "runtime_error:transform_target_missing",
-                    "refused: ask the operator; do not retry",
-                );
+                let refused = self.unfit(&call);
                 return Done::Refused(call.id, refused);
             }
         };
@@ -454,6 +435,23 @@ impl Gate {
         match self.engine.begin(permit, &bytes) {
             Ok(running) => forward(call.id, bytes, running),
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
+        }
+    }
+
+    /// A call that was allowed with other arguments, which it cannot be sent with.
+    fn unfit(&self, call: &Call) -> Refused {
+        let denied = ToolCallDenied {
+            call_id: Some(call.id.as_str().to_owned()),
+            reason_code: Some(UNFIT.to_owned()),
+            ..ToolCallDenied::default()
+        };
+        let entry = Entry {
+            event_type: EventType::ToolCallDenied,
+            payload: Payload::ToolCallDenied(denied),
+        };
+        Refused {
+            event: self.record(vec![entry]).ok().flatten(),
+            ..Refused::denied(UNFIT, "refused: ask the operator; do not retry")
         }
     }
 
@@ -528,11 +526,17 @@ fn distrusted(reason: &str) -> Refused {
 }
 
 /// The frame with the arguments that were judged; what stands beside them must be what was judged.
-fn rewritten(frame: &Frame, judged: &Json) -> Option<Vec<u8>> {
+///
+/// FAIL-CLOSED: what fetches something is sent as it came, or not at all.
+fn rewritten(call: &Call, judged: &Json) -> Option<Vec<u8>> {
+    let frame = &call.frame;
     let Kind::Request { params, .. } = frame.kind() else {
         return None;
     };
-    splice::with_arguments(frame, &beside::split(judged, frame, params)?)
+    match call.method.reads() {
+        true => (call.args == *judged).then(|| frame.bytes().to_vec()),
+        false => splice::with_arguments(frame, &beside::split(judged, frame, params)?),
+    }
 }
 
 fn forward(id: Id, bytes: Vec<u8>, running: Running) -> Done {
@@ -570,9 +574,9 @@ fn is_same_call(call: &Call, bytes: &[u8]) -> bool {
         Kind::Request {
             id, method, params, ..
         } => {
-            *id == call.id
-                && *method == crate::Method::ToolsCall
-                && frame.text(params.name).as_deref() == Some(call.tool.as_str())
+            let named = frame.text(params.name);
+            let is_named = named.as_deref() == Some(call.tool.as_str());
+            *id == call.id && *method == call.method && (call.method.reads() || is_named)
         }
         _ => false,
     }
@@ -580,5 +584,7 @@ fn is_same_call(call: &Call, bytes: &[u8]) -> bool {
 
 /// What the log takes at another time only: here, a call under an id that had one before.
 const MISPLACED: &str = "runtime_error:order";
+/// Policies changed something that cannot be changed in its message.
+const UNFIT: &str = "runtime_error:transform_target_missing";
 const OTHER_BYTES: &str = "runtime_error:bytes_differ";
 const TOOL_IDENTITY: &str = concat!("tool-identity countersign/", env!("CARGO_PKG_VERSION"));

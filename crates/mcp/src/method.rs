@@ -62,20 +62,25 @@ macro_rules! methods {
 }
 
 impl Method {
-    /// Methods that fetch something which is named by whoever asks. Policies judge them as calls of a
-    /// tool that has the name of the method.
+    /// Methods that fetch something which is named by whoever asks. They are calls of a tool that has the
+    /// name of the method, and only read.
     pub const READS: [Self; 2] = [Self::ResourcesRead, Self::PromptsGet];
+
+    /// Whether it only fetches what is named.
+    pub fn reads(self) -> bool {
+        Self::READS.contains(&self)
+    }
 }
 
 /// What becomes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// A tool is called: the engine decides.
+    /// A tool is called, or something is fetched: the engine decides.
     Call,
     /// Tools are listed: the answer is looked at.
     List,
-    /// Content is fetched: the answer is recorded and taints the session.
-    Read,
+    /// A task is asked about: the answer is recorded and taints the session.
+    Task,
     /// The server asks the client's model.
     Sample,
     /// The server asks the client's human.
@@ -101,19 +106,19 @@ methods! {
     Ping = "ping",                                                      Pass, Pass;
     ToolsCall = "tools/call",                                           Call, Refuse;
     ToolsList = "tools/list",                                           List, Refuse;
-    ResourcesRead = "resources/read",                                   Read, Refuse;
+    ResourcesRead = "resources/read",                                   Call, Refuse;
     ResourcesList = "resources/list",                                   Pass, Refuse;
     ResourceTemplatesList = "resources/templates/list",                 Pass, Refuse;
     ResourcesSubscribe = "resources/subscribe",                         Pass, Refuse;
     ResourcesUnsubscribe = "resources/unsubscribe",                     Pass, Refuse;
-    PromptsGet = "prompts/get",                                         Read, Refuse;
+    PromptsGet = "prompts/get",                                         Call, Refuse;
     PromptsList = "prompts/list",                                       Pass, Refuse;
     CompletionComplete = "completion/complete",                         Pass, Refuse;
     LoggingSetLevel = "logging/setLevel",                               Pass, Refuse;
     SubscriptionsListen = "subscriptions/listen",                       Pass, Refuse;
     // What a task gives back is the output of a tool.
-    TasksGet = "tasks/get",                                             Read, Pass;
-    TasksResult = "tasks/result",                                       Read, Pass;
+    TasksGet = "tasks/get",                                             Task, Pass;
+    TasksResult = "tasks/result",                                       Task, Pass;
     TasksList = "tasks/list",                                           Pass, Pass;
     TasksUpdate = "tasks/update",                                       Pass, Refuse;
     TasksCancel = "tasks/cancel",                                       Pass, Pass;
@@ -178,12 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn only_the_call_is_a_call() {
+    fn calls_are_the_call_and_what_reads() {
         let calls: Vec<_> = Method::ALL
             .iter()
             .filter(|method| method.from_client() == Route::Call)
             .collect();
-        assert_eq!(calls, [&Method::ToolsCall]);
+        assert_eq!(
+            calls,
+            [
+                &Method::ToolsCall,
+                &Method::ResourcesRead,
+                &Method::PromptsGet
+            ]
+        );
         assert!(
             Method::ALL
                 .iter()

@@ -8,8 +8,8 @@ use crate::method::{Method, Route};
 
 /// Bytes that may be sent to a server.
 ///
-/// INVARIANT: a call is here only with its permit: either nothing in the frame is a call, or the
-/// engine has begun it.
+/// INVARIANT: what the engine decides about is here only with its permit: either nothing in the frame is
+/// a call or fetches anything, or the engine has begun it.
 #[must_use]
 pub struct Outbound {
     bytes: Vec<u8>,

@@ -19,7 +19,7 @@ mod server;
 mod task;
 mod time;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::Era;
@@ -42,6 +42,8 @@ pub struct Session {
     era: Option<&'static Era>,
     /// What the client waits for.
     asked: Table<Asked>,
+    /// What of it is fetched, and not called.
+    reads: HashSet<Id>,
     /// What the server waits for.
     server_asked: Table<ServerAsked>,
     list: list::Fetch,
@@ -140,6 +142,7 @@ impl Session {
     pub fn new(settings: Settings, shelf: Shelf) -> Self {
         Self {
             asked: Table::new(settings.max_waiting),
+            reads: HashSet::new(),
             server_asked: Table::new(settings.max_waiting),
             list: list::Fetch::new(&settings.nonce),
             settings,
@@ -227,15 +230,6 @@ impl Session {
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
             Done::StillHeld(call, approval) => self.still_held(*call, approval, now),
-            Done::MayRead(read) => self.may_read(*read, now),
-            Done::NotRead(id, refused) => {
-                let waits = self.asked.remove(&id);
-                let error = refused.to_error(Some(&id));
-                waits
-                    .map(|_| Effect::ToCaller(id, error))
-                    .into_iter()
-                    .collect()
-            }
             Done::Nothing => Vec::new(),
             Done::Dropped(id) => {
                 self.asked.remove(&id);
@@ -273,7 +267,15 @@ impl Session {
     }
 
     fn answer(&self, id: &Id, refused: &Refused) -> Vec<u8> {
-        refused.to_answer(id, self.settings.refusals, self.era)
+        refused.to_answer(id, self.refusals_of(id), self.era)
+    }
+
+    /// How a refusal of this request is told: whoever fetches something takes no result of a tool.
+    fn refusals_of(&self, id: &Id) -> RefusalForm {
+        match self.reads.contains(id) {
+            true => RefusalForm::Error,
+            false => self.settings.refusals,
+        }
     }
 
     /// Records that something was odd, then delivers. Who floods us with oddities does not fill the

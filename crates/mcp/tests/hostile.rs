@@ -315,15 +315,15 @@ fn a_line_that_some_readers_take_for_several_is_no_message() {
     scene.verify();
 }
 
-/// Requests that are no calls, each with its method.
+/// Requests that nobody decides about, each with its method.
 fn others() -> Vec<(&'static str, String)> {
     let methods = [
         ("initialize", "{}"),
         ("ping", "{}"),
         ("tools/list", "{}"),
-        ("resources/read", r#"{"uri":"x:y"}"#),
+        ("resources/templates/list", "{}"),
         ("resources/list", "{}"),
-        ("prompts/get", r#"{"name":"p"}"#),
+        ("prompts/list", "{}"),
         ("completion/complete", "{}"),
         ("tasks/get", r#"{"taskId":"theirs"}"#),
         ("tasks/cancel", r#"{"taskId":"theirs"}"#),
@@ -363,13 +363,13 @@ fn a_server_that_never_answers_keeps_nobody_waiting() {
     let told = |frame: &&String| frame.contains("notifications/cancelled");
     assert_eq!(scene.server.iter().filter(told).count(), others().len() - 1);
     assert_eq!(scene.session.deadline(), None);
-    let late = scene.serve(r#"{"jsonrpc":"2.0","id":3,"result":{"contents":[]}}"#);
+    let late = scene.serve(r#"{"jsonrpc":"2.0","id":3,"result":{"resourceTemplates":[]}}"#);
     assert!(late.is_empty(), "{late:?}");
     assert_eq!(scene.faults().last().unwrap(), "server_answer_late");
     // Under the same ids the session goes on.
     scene.answers = true;
     let again = scene.send(&others()[3].1);
-    assert!(again[0].contains("contents"), "{again:?}");
+    assert!(again[0].contains("result"), "{again:?}");
     scene.verify();
 }
 
@@ -387,13 +387,13 @@ fn what_the_protocol_keeps_open_stays_open() {
     let done = scene.serve(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#);
     assert_eq!(done.len(), 1);
     // Progress under another token is nobody's, and progress without an end is not waited for.
-    let read = |id: u32, token: &str| {
+    let list = |id: u32, token: &str| {
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/read","params":{{"uri":"x:y","_meta":{{"progressToken":"{token}"}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/list","params":{{"_meta":{{"progressToken":"{token}"}}}}}}"#
         )
     };
-    scene.send(read(3, "a"));
-    scene.send(read(4, "b"));
+    scene.send(list(3, "a"));
+    scene.send(list(4, "b"));
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a","progress":1}}"#;
     for round in 1..=6 {
         assert_eq!(scene.serve(progress).len(), 1);
@@ -402,7 +402,7 @@ fn what_the_protocol_keeps_open_stays_open() {
     }
     assert_eq!(scene.faults(), ["timeout", "timeout"]);
     // A server that waits for the client's human is not slow.
-    scene.send(read(5, "c"));
+    scene.send(list(5, "c"));
     scene.serve(
         r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}"#,
     );

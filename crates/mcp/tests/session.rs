@@ -320,28 +320,6 @@ fn a_result_that_is_too_large_is_not_delivered() {
 }
 
 #[test]
-fn what_is_read_taints_the_session_before_the_client_sees_it() {
-    let mut scene = Scene::new();
-    scene.list();
-    let got =
-        scene.send(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x:y"}}"#);
-    assert!(got[0].contains("ignore previous"));
-    let (event, read) = scene.events().remove(0);
-    assert_eq!(event, EventType::MemoryRead);
-    assert_eq!(
-        read.get("memory_key").unwrap().as_str(),
-        Some("resources/read x:y")
-    );
-    assert_eq!(read.get("memory_store").unwrap().as_str(), Some("toy"));
-    scene.send(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p"}}"#);
-    assert_eq!(
-        scene.types(),
-        [EventType::MemoryRead, EventType::MemoryRead]
-    );
-    scene.verify();
-}
-
-#[test]
 fn requests_of_the_server_are_recorded_and_answered_once() {
     let mut scene = Scene::new();
     let sample =
@@ -560,29 +538,5 @@ else := {"decision":"allow","reason":"OK"}
     assert!(warned[0].contains(meta), "{warned:?}");
     let without = warned[0].replace(meta, "").replace("\"id\":2", "\"id\":1");
     assert_eq!(without, plain[0]);
-    scene.verify();
-}
-
-#[test]
-fn what_is_fetched_is_judged_like_a_call() {
-    let mut scene = Scene::new();
-    scene.list();
-    scene.without_reads();
-    let before = scene.server.len();
-    for (id, method, params) in [
-        (1, "resources/read", r#"{"uri":"file:///etc/shadow"}"#),
-        (2, "prompts/get", r#"{"name":"p"}"#),
-    ] {
-        let got = scene.send(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-        ));
-        assert_eq!(error(&got[0]), (-32000, "PERMISSION_UNDECLARED".to_owned()));
-    }
-    assert_eq!(scene.server.len(), before, "it was asked for");
-    let denied = scene
-        .types()
-        .into_iter()
-        .filter(|it| *it == EventType::ToolCallDenied);
-    assert_eq!(denied.count(), 2);
     scene.verify();
 }

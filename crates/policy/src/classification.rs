@@ -1,4 +1,5 @@
-//! Which tools need a human: all, except those that an operator has pinned as reading.
+//! Which tools need a human: all, except those that an operator has pinned as reading, and what a protocol
+//! fetches by a method of its own.
 
 use countersign_canon::Digest;
 
@@ -16,6 +17,14 @@ pub struct Offered<'a> {
     pub tool: &'a str,
     /// The digest of its definition, computed from what the server sent.
     pub definition: Digest,
+}
+
+/// The definition of a method by which a protocol fetches something, and does nothing else.
+///
+/// SECURITY: whoever stands at the door gives it to what came under that method. No tool has it: the
+/// definition of a tool is an object, and this is the digest of something else.
+pub fn fetching(method: &str) -> Digest {
+    Digest::of_parts(&[b"countersign/fetching\0", method.as_bytes()])
 }
 
 /// Whether a tool only reads. Made once, from the manifest and the offered definition; there is no
@@ -42,6 +51,7 @@ pub struct Offered<'a> {
 pub struct Classification {
     reason: Option<SideEffecting>,
     drift: Option<SideEffecting>,
+    fetches: bool,
 }
 
 /// Why a tool counts as side-effecting.
@@ -70,11 +80,18 @@ pub enum SideEffecting {
 
 impl Classification {
     /// Classifies a tool. FAIL-CLOSED: it is side-effecting unless the manifest declares exactly this
-    /// name, of this server, with this definition, as reading.
+    /// name, of this server, with this definition, as reading. A method that fetches reads, unless the
+    /// manifest says otherwise.
     pub fn of(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Self {
+        let (reason, drift) = (reason(offered, manifest), drift(offered, manifest));
+        let fetches = reason.is_some()
+            && drift.is_none()
+            && offered.definition == fetching(offered.tool)
+            && is_unsaid(offered.tool, manifest);
         Self {
-            reason: reason(offered, manifest),
-            drift: drift(offered, manifest),
+            reason: reason.filter(|_| !fetches),
+            drift,
+            fetches,
         }
     }
 
@@ -86,6 +103,11 @@ impl Classification {
     /// Why the tool counts as side-effecting, if it does.
     pub fn reason(&self) -> Option<SideEffecting> {
         self.reason
+    }
+
+    /// Whether it is no tool, but a method that only fetches.
+    pub fn is_fetching(&self) -> bool {
+        self.fetches
     }
 
     /// How the tool differs from the one that the manifest names, if it names one. Then nothing that
@@ -110,6 +132,12 @@ fn drift(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Option<SideEffec
         (false, true) => Some(SideEffecting::DefinitionChanged),
         (false, false) => None,
     }
+}
+
+/// Whether no manifest says that it does more than read.
+fn is_unsaid(tool: &str, manifest: Option<&Manifest>) -> bool {
+    let tool = manifest.and_then(|manifest| manifest.tool(tool));
+    tool.is_none_or(|tool| matches!(tool.side_effect, SideEffect::Unknown | SideEffect::Read))
 }
 
 fn reason(offered: &Offered<'_>, manifest: Option<&Manifest>) -> Option<SideEffecting> {
@@ -211,5 +239,45 @@ mod tests {
             Some(SideEffecting::DefinitionChanged),
         );
         check("files", "quiet", hint, Some(SideEffecting::NotRead));
+    }
+
+    #[test]
+    fn what_a_protocol_fetches_reads_unless_the_manifest_says_otherwise() {
+        let fetched = |server: &str, tool: &str, by: &str, manifest: Option<&Manifest>| {
+            let definition = fetching(by);
+            let offered = Offered {
+                server,
+                tool,
+                definition,
+            };
+            let class = Classification::of(&offered, manifest);
+            assert_eq!(
+                class.is_fetching() && class.is_read_only(),
+                class.is_fetching()
+            );
+            class.is_fetching()
+        };
+        let text = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\npermissions:\n  \
+                    tools:\n    get: {}\n    read: {side_effect: read}\n    here: {server: files}\n    \
+                    pay: {side_effect: mutate-external}\n    \
+                    pinned: {definition: 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}\n\
+                    sandbox: {required: true}\n";
+        let manifest = Manifest::read(text.as_bytes()).unwrap();
+        let manifest = Some(&manifest);
+        assert!(fetched("files", "get", "get", None));
+        for tool in ["get", "read", "here", "undeclared"] {
+            assert!(fetched("files", tool, tool, manifest), "{tool}");
+        }
+        assert!(fetched("other", "get", "get", manifest));
+        assert!(
+            !fetched("other", "here", "here", manifest),
+            "another server"
+        );
+        assert!(!fetched("files", "pay", "pay", manifest), "it does more");
+        assert!(
+            !fetched("files", "pinned", "pinned", manifest),
+            "another definition"
+        );
+        assert!(!fetched("files", "get", "read", manifest), "another method");
     }
 }

@@ -200,7 +200,7 @@ impl Facts {
     }
 
     /// The same facts for a tool that was offered by a server: what its manifest entry says counts
-    /// only for the very definition that an operator has pinned.
+    /// only for the very definition that an operator has pinned. What only fetches reads.
     pub fn classified(mut self, classification: &Classification) -> Self {
         let unread = match self.side_effect {
             SideEffect::Read => classification.reason(),
@@ -209,6 +209,8 @@ impl Facts {
         if let Some(reason) = classification.drift().or(unread) {
             self.side_effect = SideEffect::Unknown;
             self.doubt = Some(reason.to_string());
+        } else if classification.is_fetching() && self.doubt.is_none() {
+            self.side_effect = SideEffect::Read;
         }
         self
     }

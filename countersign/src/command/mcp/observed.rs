@@ -29,10 +29,10 @@ pub(super) fn manifest(book: &Book) -> Result<Manifest, Failure> {
         ]);
         (name.clone(), tool)
     });
-    // What is read by a method of its own is declared like a tool.
-    let unknown = || Json::object([("side_effect", Json::from("unknown"))]);
-    let reads = Method::READS.map(|method| (method.as_str().to_owned(), unknown()));
-    let tools = reads.into_iter().chain(tools);
+    // What is read by a method of its own is declared like a tool; no tool takes its place.
+    let read = || Json::object([("side_effect", Json::from("read"))]);
+    let reads = Method::READS.map(|method| (method.as_str().to_owned(), read()));
+    let tools = tools.chain(reads);
     let off = |name: &'static str| (name, Json::from(0u64));
     let most = |name: &'static str, most: u64| (name, Json::from(most));
     let manifest = Json::object([

@@ -47,7 +47,7 @@ impl Gate {
     pub(super) fn redeem(&self, call: Call, approval: ApprovalId) -> Done {
         let tool = self.tool(&call);
         let encode =
-            |approved: &ToolCall| rewritten(&call.frame, approved.args.value()).unwrap_or_default();
+            |approved: &ToolCall| rewritten(&call, approved.args.value()).unwrap_or_default();
         let args = Arguments::new(call.args.clone()).ok();
         let wanted = Wanted {
             tool: Some(&tool),

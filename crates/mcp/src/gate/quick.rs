@@ -141,7 +141,6 @@ impl Job {
     pub(crate) fn call(&self) -> Option<&frame::Id> {
         match self {
             Self::Decide(call) | Self::Look(call, _) => Some(&call.id),
-            Self::Read(read) => Some(&read.id),
             Self::Settle { .. }
             | Self::Record { .. }
             | Self::Pass { .. }
@@ -154,7 +153,7 @@ impl Job {
     /// Who waits for what it delivers.
     pub(crate) fn waits(&self) -> Waits {
         match self {
-            Self::Decide(_) | Self::Look(..) | Self::Read(_) | Self::Withdraw(_) => Waits::Nobody,
+            Self::Decide(_) | Self::Look(..) | Self::Withdraw(_) => Waits::Nobody,
             Self::Open { frame, .. } => match frame.kind() {
                 Kind::Request { id, .. } => Waits::Client(id.clone()),
                 _ => Waits::Nobody,

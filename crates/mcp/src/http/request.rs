@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Span};
 use crate::gate::Delivery;
+use crate::method::Route;
 use crate::reply::Refused;
 use crate::{Effect, Era, FrameLimits, Method, Session};
 
@@ -243,7 +244,7 @@ impl Connection {
         headers: &HeaderMap,
         message: Option<&Message>,
     ) -> Result<Arc<Link>, NoSession> {
-        let call = message.filter(|message| message.method == Some(Method::ToolsCall));
+        let call = message.filter(|message| message.is_decided());
         let call = call.and_then(|message| message.id.as_ref());
         {
             let mut all = self.all();
@@ -282,7 +283,7 @@ impl Connection {
         let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, link)) else {
             return;
         };
-        let calls = messages.filter(|message| message.method == Some(Method::ToolsCall));
+        let calls = messages.filter(|message| message.is_decided());
         one.called
             .extend(calls.filter_map(|message| message.id.clone()));
     }
@@ -386,6 +387,12 @@ impl Message {
             method,
             frame,
         }
+    }
+
+    /// Whether the engine decides about it.
+    fn is_decided(&self) -> bool {
+        let route = self.method.map(Method::from_client);
+        self.id.is_some() && route == Some(Route::Call)
     }
 
     /// What the client says about itself, and which trace it belongs to.

@@ -84,7 +84,9 @@ impl Session {
             .iter()
             .any(|key| call.frame.member(params.whole, key).is_some());
         match self.era {
-            Some(era) if !can_ask && !era.handshake && abilities.tasks => Form::Task,
+            Some(era) if !can_ask && !era.handshake && abilities.tasks && !call.method.reads() => {
+                Form::Task
+            }
             _ if !can_ask => Form::Open,
             Some(era) if era.server_requests => Form::Question,
             Some(_) if self.settings.seal.is_some() && !has_state => Form::Round,

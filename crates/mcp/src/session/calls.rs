@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Digest, Json, Limits};
 use countersign_engine::{Outcome, Running};
+use countersign_policy::fetching;
 
 use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job, Waits};
@@ -13,21 +14,22 @@ use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Notice, Refused};
 use crate::tools::Definition;
-use crate::{beside, splice};
+use crate::{Method, beside, splice};
 
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 
 impl Session {
-    /// The client calls a tool.
+    /// The client calls a tool, or fetches something.
     pub(super) fn call(
         &mut self,
         frame: Frame,
-        id: Id,
+        (id, method): (Id, Method),
         params: Params,
         now: Instant,
     ) -> Vec<Effect> {
+        self.note_form(&id, method);
         // What was ours is taken out before anybody looks at the rest.
         let came = match Self::comes_back(&frame, &params) {
             None => None,
@@ -44,7 +46,11 @@ impl Session {
             Kind::Request { params, .. } => *params,
             _ => params,
         };
-        let (tool, args) = match understood(&frame, &params) {
+        let understood = match method.reads() {
+            true => beside::whole(&frame, &params).map(|args| (method.to_string(), args)),
+            false => understood(&frame, &params),
+        };
+        let (tool, args) = match understood {
             Ok(understood) => understood,
             Err(message) => {
                 let refused = Refused::denied("ARGUMENTS_INVALID", format!("refused: {message}"))
@@ -78,6 +84,7 @@ impl Session {
         };
         let call = Call {
             id: id.clone(),
+            method,
             tool,
             args,
             frame,
@@ -88,23 +95,24 @@ impl Session {
             back,
             seen: None,
         };
-        if self.shelf.is_complete() {
+        self.submit_known(call, now)
+    }
+
+    /// Submits a call when its tool is known; some clients never ask for the tools.
+    pub(super) fn submit_known(&mut self, call: Call, now: Instant) -> Vec<Effect> {
+        if call.method.reads() || self.shelf.is_complete() {
             return vec![self.submit(call)];
         }
-        // The tool must be known before it is called; some clients never ask.
-        self.asked.insert(id, Asked::Call(CallState::Waiting));
+        let waiting = Asked::Call(CallState::Waiting);
+        self.asked.insert(call.id.clone(), waiting);
         self.wait_for_list(call, now)
     }
 
     /// Sends a call to the engine.
     pub(super) fn submit(&mut self, mut call: Call) -> Effect {
         call.seen = None;
-        call.objection = match self.settings.elsewhere.include(&call.tool) {
-            true => Some("TOOL_OF_ANOTHER_SERVER"),
-            false => self.shelf.standing(&call.tool).objection(),
-        };
-        let definition = self.shelf.definition(&call.tool);
-        call.definition = definition.map(Definition::digest);
+        call.objection = self.objection(&call);
+        call.definition = self.definition(&call);
         let cancelled = Arc::clone(&call.cancelled);
         self.asked.insert(
             call.id.clone(),
@@ -114,6 +122,45 @@ impl Session {
             Some(approval) => Effect::job(Job::Look(Box::new(call), approval)),
             None => Effect::job(Job::Decide(Box::new(call))),
         }
+    }
+
+    /// Why what is called is not to be trusted.
+    fn objection(&self, call: &Call) -> Option<&'static str> {
+        let reads = call.method.reads();
+        match self.settings.elsewhere.include(&call.tool) {
+            true => Some("TOOL_OF_ANOTHER_SERVER"),
+            false if reads => None,
+            // SECURITY: a tool that is called like a method is not judged as what that does.
+            false if Method::of(&call.tool).reads() => Some("TOOL_CONFUSABLE"),
+            false => self.shelf.standing(&call.tool).objection(),
+        }
+    }
+
+    /// What is called, as the server shows it or as the protocol has it.
+    fn definition(&self, call: &Call) -> Option<Digest> {
+        match call.method.reads() {
+            true => Some(fetching(&call.tool)),
+            false => self.shelf.definition(&call.tool).map(Definition::digest),
+        }
+    }
+
+    /// Whether what is called is known to be what it was when the call was submitted.
+    pub(super) fn is_unchanged(&self, call: &Call) -> bool {
+        let is_known = call.method.reads() || self.shelf.is_complete();
+        is_known && self.definition(call) == call.definition && self.objection(call).is_none()
+    }
+
+    /// Remembers whether a refusal of this request may be a result of a tool.
+    fn note_form(&mut self, id: &Id, method: Method) {
+        if !method.reads() {
+            self.reads.remove(id);
+            return;
+        }
+        if self.reads.len() >= self.settings.max_waiting.saturating_mul(2) {
+            let asked = &self.asked;
+            self.reads.retain(|id| asked.get(id).is_some());
+        }
+        self.reads.insert(id.clone());
     }
 
     /// The engine has begun a call: now, and not before, it goes to the server.
@@ -230,7 +277,7 @@ impl Session {
 
     /// A refusal for a client that waits.
     pub(super) fn to_client(&self, id: &Id, refused: Refused) -> Delivery {
-        let (form, era) = (self.settings.refusals, self.era);
+        let (form, era) = (self.refusals_of(id), self.era);
         Delivery {
             refusal: Some(Box::new(Notice::answer(id, refused, form, era))),
             is_ours: true,

@@ -1,11 +1,11 @@
 //! What comes from the client.
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
-use crate::gate::{Delivery, Read};
+use crate::gate::Delivery;
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
-use crate::reply::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
+use crate::reply::{INVALID_REQUEST, METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::ask::Abilities;
@@ -13,11 +13,7 @@ use super::list::cursor_at;
 use super::open::name_of;
 use super::pending::{Asked, CallState, NoPlace, Page, ServerAsked};
 use super::{Effect, Session, Unknown};
-use crate::gate::Job;
-use countersign_canon::{Json, Limits};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 impl Session {
@@ -136,7 +132,10 @@ impl Session {
         }
         if self.server_gone {
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let then = self.to_client(&id, refused);
+            let then = match method {
+                Method::ToolsCall => self.to_client(&id, refused),
+                _ => Delivery::error(Some(&id), refused),
+            };
             let message = format!("{} {id}", shown_method(&frame));
             return vec![self.complain("client_request_too_late", message, then)];
         }
@@ -170,7 +169,7 @@ impl Session {
             return effects;
         }
         let asked = match method.from_client() {
-            Route::Call => return self.call(frame, id, params, now),
+            Route::Call => return self.call(frame, (id, method), params, now),
             Route::List => {
                 let cursor = frame.member(params.whole, "cursor");
                 let cursor = cursor.filter(|at| frame.part(*at) != b"null");
@@ -179,10 +178,7 @@ impl Session {
                     is_wanted: true,
                 })
             }
-            Route::Read if Method::READS.contains(&method) => {
-                return vec![self.ask_to_read(frame, id, method, &params)];
-            }
-            Route::Read => Asked::Task {
+            Route::Task => Asked::Task {
                 task: name_of(&frame, params.task_id),
                 key: read_key(&frame, method, &params),
             },
@@ -202,65 +198,6 @@ impl Session {
             Method::TasksUpdate => vec![Effect::job(self.task_answered(frame, id, &params))],
             _ => vec![self.pass(frame)],
         }
-    }
-
-    /// What the client wants to fetch is judged first.
-    fn ask_to_read(&mut self, frame: Frame, id: Id, method: Method, params: &Params) -> Effect {
-        let named = params
-            .whole
-            .map(|whole| Json::admit(frame.part(whole), &Limits::event()));
-        let args = match named {
-            None => Json::object::<String>([]),
-            Some(Ok(Json::Object(mut named))) => {
-                named.remove("_meta");
-                Json::Object(named)
-            }
-            // FAIL-CLOSED: what cannot be judged is not fetched.
-            Some(_) => {
-                let refused = Refused::denied("ARGUMENTS_INVALID", "refused: not strict JSON")
-                    .with_code(INVALID_PARAMS);
-                let then = Delivery::error(Some(&id), refused);
-                let message = format!("{method} {id}");
-                return self.complain("client_read_refused", message, then);
-            }
-        };
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let deciding = CallState::Deciding {
-            cancelled: Arc::clone(&cancelled),
-        };
-        self.asked.insert(id.clone(), Asked::Call(deciding));
-        Effect::job(Job::Read(Box::new(Read {
-            id,
-            method,
-            args,
-            frame,
-            cancelled,
-        })))
-    }
-
-    /// What the client wants to fetch may be fetched.
-    pub(super) fn may_read(&mut self, read: Read, now: Instant) -> Vec<Effect> {
-        let Some(Asked::Call(CallState::Deciding { cancelled })) = self.asked.remove(&read.id)
-        else {
-            return Vec::new();
-        };
-        if cancelled.load(Ordering::Acquire) {
-            return Vec::new();
-        }
-        if self.server_gone {
-            let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let error = refused.to_error(Some(&read.id));
-            return vec![Effect::ToCaller(read.id, error)];
-        }
-        let (key, patience) = match read.frame.kind() {
-            Kind::Request { params, .. } => (
-                read_key(&read.frame, read.method, params),
-                self.patience(&read.frame, read.method, params, now),
-            ),
-            _ => (read.method.to_string(), None),
-        };
-        self.asked.insert_until(read.id, Asked::Read(key), patience);
-        vec![self.pass(read.frame)]
     }
 
     fn client_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {

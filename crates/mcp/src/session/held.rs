@@ -12,7 +12,6 @@ use super::{Effect, Session};
 use crate::frame::{Id, Kind};
 use crate::gate::{Call, Job};
 use crate::reply::{self, Refused};
-use crate::tools::Definition;
 
 impl Session {
     /// Nobody has decided about a call yet.
@@ -170,20 +169,7 @@ impl Session {
         }
         // It goes the way of a new call, with the approval that it comes back for.
         call.back = Some(approval);
-        if self.shelf.is_complete() {
-            return vec![self.submit(call)];
-        }
-        let waiting = Asked::Call(CallState::Waiting);
-        self.asked.insert(call.id.clone(), waiting);
-        self.wait_for_list(call, now)
-    }
-
-    /// Whether the tool of a call is known to be what it was when the call was submitted.
-    fn is_unchanged(&self, call: &Call) -> bool {
-        let definition = self.shelf.definition(&call.tool).map(Definition::digest);
-        self.shelf.is_complete()
-            && definition == call.definition
-            && self.shelf.standing(&call.tool).objection().is_none()
+        self.submit_known(call, now)
     }
 
     /// The door closes: nobody would be left to hear what people decide about a call that is held.

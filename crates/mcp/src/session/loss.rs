@@ -28,7 +28,7 @@ impl Session {
     pub(crate) fn looks_at(&self, id: &Id) -> bool {
         matches!(
             self.asked.get(id),
-            Some(Asked::Call(_) | Asked::Read(_) | Asked::Task { .. })
+            Some(Asked::Call(_) | Asked::Task { .. })
         )
     }
 
@@ -72,7 +72,7 @@ impl Session {
                 effects.extend(self.list_lost());
                 effects
             }
-            Some(Asked::Read(_) | Asked::Task { .. } | Asked::Open | Asked::Plain) => {
+            Some(Asked::Task { .. } | Asked::Open | Asked::Plain) => {
                 self.forget_question(id);
                 vec![self.missing(id, code, instead)]
             }

@@ -25,8 +25,6 @@ pub(super) enum Asked {
     Call(CallState),
     /// A page of tools.
     List(Page),
-    /// Content, under this name.
-    Read(String),
     /// How a task of the server stands.
     Task {
         /// Its name.

@@ -12,7 +12,7 @@ use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::calls::{lost, settle};
-use super::client::{SERVER_GONE, answer_of, shown_method};
+use super::client::{SERVER_GONE, shown_method};
 use super::pending::{Asked, CallState, Page, ServerAsked};
 use super::{Effect, Session, Unknown, record_then_client};
 
@@ -96,11 +96,7 @@ impl Session {
                 Asked::Call(CallState::Waiting) => {
                     effects.push(Effect::ToClient(self.answer(&id, &refused)));
                 }
-                Asked::List(_)
-                | Asked::Read(_)
-                | Asked::Task { .. }
-                | Asked::Open
-                | Asked::Plain => {
+                Asked::List(_) | Asked::Task { .. } | Asked::Open | Asked::Plain => {
                     effects.push(Effect::ToClient(refused.to_error(Some(&id))));
                 }
             }
@@ -152,10 +148,6 @@ impl Session {
                 let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
                 let shown = std::iter::once(Effect::ToCaller(id.clone(), bytes));
                 shown.chain(listed.effects).collect()
-            }
-            Asked::Read(key) => {
-                let entry = record::read(key, &self.settings.server, answer_of(&frame));
-                vec![record_then_client(entry, frame.into_bytes(), id.clone())]
             }
             Asked::Task { task, key } => vec![self.task_told(frame, id, &task, key)],
             Asked::Open => {

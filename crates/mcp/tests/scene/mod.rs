@@ -56,6 +56,10 @@ pub struct Scene {
 
 pub const TOOLS: &str = r#"{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"deploy"},{"name":"secret"}"#;
 
+/// What the manifest says about what is fetched by methods of its own.
+pub const READS: &str = r#""resources/read":{"side_effect":"read"},
+             "prompts/get":{"side_effect":"read"},"#;
+
 /// `read` is pinned as it stands in [`TOOLS`]: only so it may run without a human.
 pub fn manifest() -> String {
     let read = r#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
@@ -64,8 +68,7 @@ pub fn manifest() -> String {
         r#"{{"schema":"countersign/manifest/v1","permissions":{{
     "tools":{{"read":{{"side_effect":"read","server":"toy","definition":"{digest}"}},
              "write":{{"side_effect":"mutate-local"}},
-             "resources/read":{{"side_effect":"read"}},
-             "prompts/get":{{"side_effect":"read"}},
+             {READS}
              "deploy":{{"side_effect":"mutate-external","approval":"required"}}}},
     "budgets":{{"max_tool_calls":10000,"max_steps":10000,"max_wall_time_ms":10000000,"timeout_ms":1000,"max_output_bytes":2000}}}}}}"#
     )
@@ -226,7 +229,13 @@ impl Scene {
             .to_lowercase()
             .replace("\\/", "/")
             .replace("\\u002f", "/");
-        let is_call = lower.contains("tools/call") || lower.contains("tools\\u002fcall");
+        let names = [
+            "tools/call",
+            "tools\\u002fcall",
+            "resources/read",
+            "prompts/get",
+        ];
+        let is_call = names.iter().any(|name| lower.contains(name));
         // An error that names the method calls nothing.
         let is_error = Json::admit(frame.as_bytes(), &Limits::event())
             .is_ok_and(|frame| frame.get("error").is_some());
@@ -253,12 +262,11 @@ impl Scene {
         ));
     }
 
-    /// From now on the manifest declares nothing that is fetched by a method of its own.
-    pub fn without_reads(&self) {
-        let manifest = manifest()
-            .replace(r#""resources/read":{"side_effect":"read"},"#, "")
-            .replace(r#""prompts/get":{"side_effect":"read"},"#, "");
-        let manifest = Manifest::partial(&json(&manifest)).unwrap();
+    /// From now on the manifest says something else in this place.
+    pub fn govern(&self, said: &str, now: &str) {
+        let changed = manifest().replace(said, now);
+        assert_ne!(changed, manifest(), "{said}");
+        let manifest = Manifest::partial(&json(&changed)).unwrap();
         self.engine
             .replace_policies(Policies::new(Capability::new(Some(manifest)).unwrap()));
     }
@@ -360,7 +368,7 @@ impl Scene {
         }
     }
 
-    /// The log verifies, and every call that reached the server was begun in it.
+    /// The log verifies, and everything that was called or fetched at the server was begun in it.
     pub fn verify(&self) {
         self.verify_log();
         let types = self.types();

@@ -84,7 +84,9 @@ impl Seen {
 
     pub fn is_call(&self) -> bool {
         let text = String::from_utf8_lossy(&self.body).to_lowercase();
-        text.contains("tools") && text.contains("call") && !text.contains("\"error\"")
+        let names = [["tools", "call"], ["resources", "read"], ["prompts", "get"]];
+        let has = |name: &[&str; 2]| name.iter().all(|part| text.contains(part));
+        names.iter().any(has) && !text.contains("\"error\"")
     }
 
     fn id(&self) -> String {
