@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub(super) struct Link {
     threads: Threads,
     waiting: Mutex<Waiting>,
     name: String,
+    /// Who began it.
+    pub(super) peer: IpAddr,
     census: Census,
     /// Where lines of a program go.
     pub(super) route: Route,
@@ -123,7 +126,12 @@ pub(super) struct Mailbox {
 }
 
 impl Link {
-    pub(super) fn new(mut opened: Opened, threads: Threads, census: Census) -> Arc<Self> {
+    pub(super) fn new(
+        mut opened: Opened,
+        peer: IpAddr,
+        threads: Threads,
+        census: Census,
+    ) -> Arc<Self> {
         opened.session.client_is_known();
         Arc::new(Self {
             session: Mutex::new(opened.session),
@@ -132,6 +140,7 @@ impl Link {
             threads,
             waiting: Mutex::default(),
             name: opened.name,
+            peer,
             census,
             route: Route::default(),
             idle: Idle::default(),

@@ -1,6 +1,8 @@
 //! The sessions of one server.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -125,12 +127,11 @@ impl Lobby {
 
     /// A new session.
     pub(super) async fn open(
-        &self,
+        self: &Arc<Self>,
+        peer: IpAddr,
         mut about: Vec<(&'static str, Json)>,
     ) -> Result<Arc<Link>, NoSession> {
-        if !self.has_place() {
-            return Err(NoSession::Full);
-        }
+        self.make_place()?;
         about.push(("transport", Json::from("http")));
         about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
@@ -138,7 +139,7 @@ impl Lobby {
         // Whoever asks may leave: a session that is in the log already ends there too, as every link does.
         let open = move || {
             let opened = reception.receive(about)?;
-            Ok::<_, String>(Link::new(opened, threads, census))
+            Ok::<_, String>(Link::new(opened, peer, threads, census))
         };
         match self.threads.run(open).await {
             Ok(Ok(link)) => self.start(link).await,
@@ -147,23 +148,34 @@ impl Lobby {
         }
     }
 
-    /// Whether there is a place for another session. One that was named here and that nobody uses makes place:
-    /// its server holds nothing for it.
-    fn has_place(&self) -> bool {
+    /// Sees to it that there is a place for another session. Of whoever has the most, the one that nobody has
+    /// used for longest makes place, so who fills all places keeps nobody else out. Its client begins anew, as
+    /// the protocol has it, and its server is told. A program is not ended: what it holds would be lost.
+    fn make_place(self: &Arc<Self>) -> Result<(), NoSession> {
         let mut sessions = self.sessions();
         if sessions.len() < self.limits.max_sessions {
-            return true;
+            return Ok(());
         }
-        let is_unused = |(name, known): &(&String, &Known)| {
-            known.link.name() == *name && Arc::strong_count(&known.link) == 1
+        let mut shares: HashMap<IpAddr, usize> = HashMap::new();
+        for known in sessions.values() {
+            *shares.entry(known.link.peer).or_default() += 1;
+        }
+        let is_unused = |known: &Known| {
+            Arc::strong_count(&known.link) == 1 && matches!(self.upstream, Upstream::Http(_))
         };
-        let unused = sessions.iter().filter(is_unused);
-        let unused = unused.filter(|_| matches!(self.upstream, Upstream::Http(_)));
-        let oldest = unused.min_by_key(|(_, known)| known.used);
-        let oldest = oldest.map(|(name, _)| name.clone());
-        let gone = oldest.and_then(|name| sessions.remove(&name));
+        let unused = sessions.iter().filter(|(_, known)| is_unused(known));
+        let first = unused.max_by_key(|(_, known)| {
+            let share = shares.get(&known.link.peer).copied();
+            (share.unwrap_or_default(), Reverse(known.used))
+        });
+        let first = first.map(|(name, _)| name.clone());
+        let gone = first.and_then(|name| sessions.remove_entry(&name));
         drop(sessions);
-        gone.is_some()
+        let (name, known) = gone.ok_or(NoSession::Full)?;
+        if known.link.name() != name {
+            tokio::spawn(Beside::of_session(self, &known.link, &name).take_leave());
+        }
+        Ok(())
     }
 
     /// Starts the server of a session, where it is a program.

@@ -225,7 +225,8 @@ impl Connection {
             Ok(None) | Err(_) => {}
         }
         if message.method == Some(Method::Initialize) {
-            let link = Box::pin(lobby.open(self.about(headers, Some(message)))).await?;
+            let link =
+                Box::pin(lobby.open(self.peer.ip(), self.about(headers, Some(message)))).await?;
             self.keep(lobby, &link);
             return Ok(link);
         }
@@ -263,7 +264,7 @@ impl Connection {
                 }
             }
         }
-        let link = Box::pin(lobby.open(self.about(headers, message))).await?;
+        let link = Box::pin(lobby.open(self.peer.ip(), self.about(headers, message))).await?;
         let called = self.keep(lobby, &link);
         if let (Some(mut all), Some(id)) = (called, call)
             && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))

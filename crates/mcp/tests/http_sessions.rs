@@ -1,0 +1,112 @@
+//! Who has a place at the HTTP door, and which session a message belongs to.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+mod web;
+
+use std::time::Duration;
+
+use countersign_event::EventType;
+use scene::call;
+use web::{Answer, Seen, Web};
+
+/// A server that keeps its sessions in its own book, or leaves that to the door.
+fn naming(names: bool) -> impl Fn(&Seen) -> Option<Answer> {
+    move |seen| {
+        let is_first = seen.verb == "POST" && seen.method().as_deref() == Some("initialize");
+        let json = "content-type: application/json\r\n";
+        let hello = || seen.result(r#"{"protocolVersion":"2025-11-25"}"#);
+        (is_first && !names).then(|| Answer::Body(200, json, hello()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_fills_all_places_keeps_nobody_out() {
+    for names in [true, false] {
+        let web = Web::with(naming(names), |limits| limits.max_sessions = 4).await;
+        let mut client = web.client().await;
+        let mut sessions = Vec::new();
+        for _ in 0..12 {
+            client.initialize().await;
+            sessions.push(client.session.take().unwrap());
+        }
+        // The longest unused are gone, and their clients hear to begin anew.
+        for (at, session) in sessions.iter().enumerate() {
+            client.session = Some(session.clone());
+            let got = client.post(&call(&at.to_string(), "read", "{}")).await;
+            let expect = if at < 8 { 404 } else { 200 };
+            assert_eq!(got.status, expect, "{at} {got:?}");
+        }
+        // The server heard of the ends of those that it knew.
+        let left = || {
+            let seen = web.seen().into_iter();
+            let left = seen.filter(|seen| seen.verb == "DELETE");
+            left.map(|seen| seen.header("mcp-session-id").unwrap())
+                .collect::<Vec<_>>()
+        };
+        let expect = if names { &sessions[..8] } else { &[] };
+        web.until("the server has heard of it", |_| {
+            left().len() == expect.len()
+        })
+        .await;
+        let mut left = left();
+        left.sort();
+        let mut expect = expect.to_vec();
+        expect.sort();
+        assert_eq!(left, expect);
+        drop(client);
+        web.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_somebody_uses_keeps_its_place() {
+    let web = Web::with(naming(true), |limits| limits.max_sessions = 2).await;
+    // As long as its connection is there, it is in use.
+    let mut first = web.client().await;
+    first.initialize().await;
+    let mut second = web.client().await;
+    second.initialize().await;
+    let mut third = web.client().await;
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+    let got = third.post(hello).await;
+    assert_eq!(got.status, 503, "{got:?}");
+    drop(second);
+    // The door lets go of a connection when it sees its end.
+    let mut admitted = false;
+    for _ in 0..500 {
+        admitted = third.post(hello).await.status == 200;
+        if admitted {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(admitted);
+    let got = first.post(&call("1", "read", "{}")).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    drop((first, third));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_fetched_under_an_id_that_was_used_begins_another_session() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    let fetch = r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x:y","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    for _ in 0..3 {
+        let headers =
+            "mcp-protocol-version: 2026-07-28\r\nmcp-method: resources/read\r\nmcp-name: x:y\r\n";
+        let got = client.ask("POST", headers, fetch).await;
+        assert!(got.body.contains("result"), "{got:?}");
+    }
+    assert_eq!(web.count(EventType::ToolCallExecuted), 3);
+    assert_eq!(*web.opened.lock().unwrap(), 3);
+    drop(client);
+    web.close().await;
+}
