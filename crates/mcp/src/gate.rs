@@ -5,6 +5,7 @@
 
 mod hold;
 mod look;
+mod object;
 mod points;
 mod quick;
 
@@ -22,7 +23,7 @@ use countersign_engine::{
     ApprovalId, Engine, Hold, Intervened, Intervention, News, Origin, Outcome, Permit, Proposal,
     Refusal, Running, Start,
 };
-use countersign_event::payload::{PolicyDecision, ToolCallDenied, ToolCallProposed};
+use countersign_event::payload::ToolCallDenied;
 use countersign_event::{EventType, Payload, Scope};
 use countersign_policy::Point;
 
@@ -30,6 +31,7 @@ use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
 use crate::reply::{Notice, Refused};
+use crate::tools::Objection;
 use crate::{Method, beside, splice};
 
 /// Where a session's decisions and events go.
@@ -122,7 +124,7 @@ pub struct Call {
     /// The approval that the client says it is for.
     pub(crate) approval: Option<ApprovalId>,
     /// Why the tool itself is not to be trusted.
-    pub(crate) objection: Option<&'static str>,
+    pub(crate) objection: Option<Objection>,
     /// Set when the client no longer wants it.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// The approval that it comes back for, after it was answered with a question.
@@ -295,8 +297,8 @@ impl Gate {
         if call.cancelled.load(Ordering::Acquire) {
             return Done::Dropped(call.id);
         }
-        if let Some(reason) = call.objection
-            && let Err(refused) = self.object(&call, reason)
+        if let Some(objection) = call.objection
+            && let Err(refused) = self.object(&call, objection)
         {
             return Done::Refused(call.id, refused);
         }
@@ -459,70 +461,6 @@ impl Gate {
         // What cannot be recorded now is found by the next sweep, when this process is gone.
         let _ = self.engine.abandon(permit);
     }
-
-    /// Stops a call of a tool that is not what was accepted. Where calls are only observed it goes on, and the
-    /// log says what would have stopped it.
-    fn object(&self, call: &Call, reason: &str) -> Result<(), Refused> {
-        if let Some(approval) = call.back {
-            // What people were asked about is no longer what would run.
-            let _ = self.engine.cancel(approval);
-            return Err(distrusted(reason));
-        }
-        if !self.engine.policies().is_observing() {
-            return Err(self.deny(call, reason));
-        }
-        let tool = call.tool.escape_debug();
-        let message = format!("observed: a call of `{tool}` passes, which would be refused");
-        let entry = record::fault(reason, message);
-        match self.record(vec![entry]) {
-            Ok(_) => Ok(()),
-            Err(refusal) => Err(self.undecided(call, &refusal)),
-        }
-    }
-
-    /// Refuses a call without asking the policies, and records it as they would.
-    fn deny(&self, call: &Call, reason: &str) -> Refused {
-        let call_id = Some(call.id.as_str().to_owned());
-        let proposed = Payload::ToolCallProposed(ToolCallProposed {
-            call_id: call_id.clone(),
-            tool_name: Some(call.tool.clone()),
-            server: Some(self.server.clone()),
-            args: Some(call.args.clone()),
-            ..ToolCallProposed::default()
-        });
-        let decision = Payload::PolicyDecision(PolicyDecision {
-            call_id: call_id.clone(),
-            outcome: Some("deny".to_owned()),
-            verdict: Some("deny".to_owned()),
-            reason: Some(reason.to_owned()),
-            policy_ref: Some(TOOL_IDENTITY.to_owned()),
-            ..PolicyDecision::default()
-        });
-        let denied = Payload::ToolCallDenied(ToolCallDenied {
-            call_id,
-            reason_code: Some(reason.to_owned()),
-            policy_ref: Some(TOOL_IDENTITY.to_owned()),
-            ..ToolCallDenied::default()
-        });
-        let events = [
-            (EventType::ToolCallProposed, proposed),
-            (EventType::PolicyDecision, decision),
-            (EventType::ToolCallDenied, denied),
-        ];
-        let event = match self.engine.record_all(&self.scope, &events) {
-            Ok(recorded) => Some(recorded.hash()),
-            Err(refusal) => return self.undecided(call, &refusal),
-        };
-        Refused {
-            event,
-            ..distrusted(reason)
-        }
-    }
-}
-
-fn distrusted(reason: &str) -> Refused {
-    let text = format!("refused ({reason}): ask the operator to look at this tool; do not retry");
-    Refused::denied(reason, text)
 }
 
 /// The frame with the arguments that were judged; what stands beside them must be what was judged.
@@ -587,4 +525,3 @@ const MISPLACED: &str = "runtime_error:order";
 /// Policies changed something that cannot be changed in its message.
 const UNFIT: &str = "runtime_error:transform_target_missing";
 const OTHER_BYTES: &str = "runtime_error:bytes_differ";
-const TOOL_IDENTITY: &str = concat!("tool-identity countersign/", env!("CARGO_PKG_VERSION"));

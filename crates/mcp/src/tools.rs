@@ -14,12 +14,12 @@ mod flags;
 mod listing;
 mod shelf;
 
-pub use book::{Book, BookError, Origin, Pin, Sighting};
+pub use book::{Book, BookError, Origin, Pin, Sighting, Waiting};
 pub use definition::{Definition, DefinitionError};
 pub use diff::{Change, diff};
 pub use flags::{Flag, Suspicion, flags};
 pub use listing::Listing;
-pub use shelf::{Shelf, Standing};
+pub use shelf::{Objection, Shelf, Standing};
 
 #[cfg(test)]
 mod tests;

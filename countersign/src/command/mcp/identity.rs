@@ -203,7 +203,7 @@ const SHORT: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use countersign_mcp::tools::Standing;
+    use countersign_mcp::tools::{Origin, Standing};
 
     use super::*;
 
@@ -434,6 +434,7 @@ mod tests {
         let changed = Standing::Changed {
             accepted: good.digest(),
             now: evil.digest(),
+            by: Origin::Accepted,
         };
         assert_eq!(shelf.standing("send"), changed);
         let book = books.of("mail").unwrap();

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use countersign_canon::{Digest, Json};
+use countersign_mcp::tools::Waiting;
 
+use super::diff::said_of;
 use crate::books::Books;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -43,6 +45,7 @@ impl Accept {
             .digest
             .parse()
             .map_err(|error| Failure::new(Code::NoTool, format!("{error}")))?;
+        let by_manifest = book.waiting(&self.tool) == Some(Waiting::NotOfManifest);
         if !book.accept_seen(&self.tool, digest, self.reads) {
             return Err(Failure::new(
                 Code::NoTool,
@@ -54,6 +57,10 @@ impl Accept {
         }
         turn.write(&book)?;
         drop(turn);
+        if by_manifest {
+            let said = said_of(Waiting::NotOfManifest);
+            output::stderr(&format!("countersign: {}", said.trim_end()));
+        }
         match format {
             Format::Text => output::text(&format!(
                 "accepted {} of {}{}",

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_mcp::tools::{Definition, Origin, diff, flags};
+use countersign_mcp::tools::{Definition, Origin, Waiting, diff, flags};
 
 use crate::books::Books;
 use crate::cli::DataFolder;
@@ -86,11 +86,29 @@ impl Diff {
         let book = books.of(&self.server)?;
         let read = book.pins().get(&self.tool).is_some_and(|pin| pin.reads);
         // Nobody is made to say so again without looking.
-        let note = match read {
-            true => "it was accepted as a tool that only reads: if it still does, add --reads\n",
-            false => "",
+        let note = match (book.waiting(&self.tool), read) {
+            (Some(why @ (Waiting::Posing | Waiting::NotOfManifest)), _) => said_of(why),
+            (_, true) => {
+                "it was accepted as a tool that only reads: if it still does, add --reads\n"
+            }
+            (_, false) => "",
         };
         Ok(format!("{note}next: countersign tools accept {which}"))
+    }
+}
+
+/// What whoever accepts it should know.
+pub(super) fn said_of(why: Waiting) -> &'static str {
+    match why {
+        Waiting::Changed => "",
+        Waiting::NotOfManifest => {
+            "a manifest names another digest: where it holds, calls stay refused until its `definition` is \
+             changed too\n"
+        }
+        Waiting::Posing => {
+            "nothing was accepted under this name: another server has a tool of this name, or another tool \
+             has a name that looks like it\n"
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use countersign_canon::Json;
 use countersign_display::unseen;
-use countersign_mcp::tools::{Book, flags};
+use countersign_mcp::tools::{Book, Waiting, flags};
 
 use crate::books::Books;
 use crate::cli::DataFolder;
@@ -28,6 +28,8 @@ struct Row {
     server: String,
     tool: String,
     state: &'static str,
+    /// Why it waits, if it does.
+    waiting: Option<Waiting>,
     /// Whether a person said that it only reads.
     reads: bool,
     digest: String,
@@ -61,6 +63,7 @@ impl List {
                         ("server", Json::from(row.server)),
                         ("state", Json::from(row.state)),
                         ("tool", Json::from(row.tool)),
+                        ("waiting", Json::from(row.waiting.map(Waiting::as_str))),
                     ])
                 });
                 output::json(&Json::object([("tools", Json::Array(tools.collect()))]))?;
@@ -76,9 +79,10 @@ impl List {
 
 impl Row {
     fn words(&self) -> String {
-        match self.reads {
-            true => format!("{}, only reads", self.state),
-            false => self.state.to_owned(),
+        match (self.reads, self.waiting) {
+            (true, _) => format!("{}, only reads", self.state),
+            (false, Some(why)) => format!("{}, {}", self.state, why.as_str()),
+            (false, None) => self.state.to_owned(),
         }
     }
 }
@@ -97,6 +101,7 @@ fn rows(book: &Book) -> Vec<Row> {
         server: book.server().to_owned(),
         tool: tool.to_owned(),
         state,
+        waiting: book.waiting(tool).filter(|_| state == WAITS),
         reads,
         digest,
         flags: definition.map_or(0, |definition| flags(definition).len()),
@@ -108,7 +113,9 @@ fn rows(book: &Book) -> Vec<Row> {
     });
     let proposed = book.proposed().iter().map(|(tool, definition)| {
         let digest = definition.digest().to_string();
-        row(tool, ("waiting", false), digest, Some(definition.value()))
+        row(tool, (WAITS, false), digest, Some(definition.value()))
     });
     accepted.chain(proposed).collect()
 }
+
+const WAITS: &str = "waiting";

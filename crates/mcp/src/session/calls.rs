@@ -13,7 +13,7 @@ use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Notice, Refused};
-use crate::tools::Definition;
+use crate::tools::{Definition, Objection};
 use crate::{Method, beside, splice};
 
 use super::client::SERVER_GONE;
@@ -125,13 +125,19 @@ impl Session {
     }
 
     /// Why what is called is not to be trusted.
-    fn objection(&self, call: &Call) -> Option<&'static str> {
+    fn objection(&self, call: &Call) -> Option<Objection> {
         let reads = call.method.reads();
         match self.settings.elsewhere.include(&call.tool) {
-            true => Some("TOOL_OF_ANOTHER_SERVER"),
+            true => Some(Objection {
+                reason: "TOOL_OF_ANOTHER_SERVER",
+                because: "the manifest expects it of another server",
+            }),
             false if reads => None,
             // SECURITY: a tool that is called like a method is not judged as what that does.
-            false if Method::of(&call.tool).reads() => Some("TOOL_CONFUSABLE"),
+            false if Method::of(&call.tool).reads() => Some(Objection {
+                reason: "TOOL_CONFUSABLE",
+                because: "it is called like a method of the protocol",
+            }),
             false => self.shelf.standing(&call.tool).objection(),
         }
     }

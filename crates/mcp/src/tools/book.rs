@@ -45,6 +45,17 @@ pub enum Origin {
     Accepted,
 }
 
+/// Why a definition waits for somebody to look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Another one was accepted.
+    Changed,
+    /// A manifest names the digest of another one.
+    NotOfManifest,
+    /// Nothing was accepted under its name: another server has that name, or another tool looks like it.
+    Posing,
+}
+
 /// What came of looking at a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -143,6 +154,16 @@ impl Book {
             }
             None => false,
         }
+    }
+
+    /// Why a definition of this tool waits, if one does.
+    pub fn waiting(&self, tool: &str) -> Option<Waiting> {
+        let _waits = self.proposed.get(tool)?;
+        Some(match self.pins.get(tool).map(|pin| pin.origin) {
+            Some(Origin::Manifest) => Waiting::NotOfManifest,
+            Some(Origin::FirstSight | Origin::Accepted) => Waiting::Changed,
+            None => Waiting::Posing,
+        })
     }
 
     /// Whether a person said that this very definition only reads.
@@ -302,6 +323,17 @@ fn read_pin(name: &str, json: &Json) -> Result<Pin, BookError> {
         definition: definition.cloned(),
         size,
     })
+}
+
+impl Waiting {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::NotOfManifest => "not what the manifest names",
+            Self::Posing => "poses as another",
+        }
+    }
 }
 
 impl Origin {

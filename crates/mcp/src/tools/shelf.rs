@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_canon::Digest;
 use countersign_display::outlines;
 
-use super::{Book, Definition, Sighting};
+use super::{Book, Definition, Origin, Sighting};
 
 /// The tools of one server as they stand now.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub enum Standing {
         accepted: Digest,
         /// What it is now.
         now: Digest,
+        /// Who accepted what it is not.
+        by: Origin,
     },
     /// The server lists it twice.
     Ambiguous,
@@ -53,6 +55,15 @@ pub enum Standing {
         /// The other tool.
         tool: String,
     },
+}
+
+/// Why calls of a tool are refused, whatever policies say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Objection {
+    /// The reason code.
+    pub reason: &'static str,
+    /// The same in words.
+    pub because: &'static str,
 }
 
 #[derive(Debug, Clone)]
@@ -169,6 +180,7 @@ impl Shelf {
             Some(pin) => Standing::Changed {
                 accepted: pin.digest,
                 now,
+                by: pin.origin,
             },
             None => self
                 .shadowed(name, now)
@@ -244,15 +256,32 @@ fn remember(name: &str, looks: &mut BTreeMap<String, String>) {
 }
 
 impl Standing {
-    /// The reason code of a refusal; `None` if there is nothing to object to.
-    pub const fn objection(&self) -> Option<&'static str> {
-        match self {
-            Self::Accepted => None,
-            Self::Unlisted => Some("TOOL_UNLISTED"),
-            Self::Changed { .. } => Some("TOOL_CHANGED"),
-            Self::Ambiguous => Some("TOOL_AMBIGUOUS"),
-            Self::Shadowed { .. } => Some("TOOL_SHADOWED"),
-            Self::Confusable { .. } => Some("TOOL_CONFUSABLE"),
-        }
+    /// Why calls are refused; `None` if there is nothing to object to.
+    pub const fn objection(&self) -> Option<Objection> {
+        let (reason, because) = match self {
+            Self::Accepted => return None,
+            Self::Unlisted => ("TOOL_UNLISTED", "the server does not list it"),
+            Self::Changed {
+                by: Origin::Manifest,
+                ..
+            } => (
+                "TOOL_CHANGED",
+                "its definition is not the one that the manifest names",
+            ),
+            Self::Changed { .. } => (
+                "TOOL_CHANGED",
+                "its definition is not the one that was accepted",
+            ),
+            Self::Ambiguous => ("TOOL_AMBIGUOUS", "the server lists it twice"),
+            Self::Shadowed { .. } => (
+                "TOOL_SHADOWED",
+                "another server had a tool of this name before",
+            ),
+            Self::Confusable { .. } => (
+                "TOOL_CONFUSABLE",
+                "its name looks like that of another tool",
+            ),
+        };
+        Some(Objection { reason, because })
     }
 }

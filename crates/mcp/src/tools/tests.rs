@@ -71,7 +71,8 @@ fn a_tool_is_accepted_at_first_sight_and_its_change_is_noticed() {
         changed.standing("t"),
         Standing::Changed {
             accepted: first.digest(),
-            now: later.digest()
+            now: later.digest(),
+            by: Origin::FirstSight
         }
     );
     assert_eq!(changed.standing("u"), Standing::Unlisted);
@@ -92,10 +93,21 @@ fn a_manifest_pin_holds_from_the_first_sight() {
         shelf(book.clone(), vec![], &[real]).standing("t"),
         Standing::Accepted
     );
+    let mut shown = shelf(book, vec![], &[other]);
+    let standing = shown.standing("t");
     assert!(matches!(
-        shelf(book, vec![], &[other]).standing("t"),
-        Standing::Changed { .. }
+        standing,
+        Standing::Changed {
+            by: Origin::Manifest,
+            ..
+        }
     ));
+    // Whoever accepts it would change nothing where the manifest holds, and is told.
+    let objection = standing.objection().unwrap();
+    assert!(objection.because.contains("manifest"), "{objection:?}");
+    let book = shown.take_changed_book().unwrap();
+    assert_eq!(book.waiting("t"), Some(Waiting::NotOfManifest));
+    assert_eq!(book.waiting("u"), None);
 }
 
 #[test]
@@ -126,6 +138,9 @@ fn a_server_that_may_be_one_that_is_known_offers_what_that_offers_or_nothing() {
     assert_eq!(kin.standing("other"), Standing::Shadowed { server });
     let tool = "same".to_owned();
     assert_eq!(kin.standing("s\u{430}me"), Standing::Confusable { tool });
+    let book = kin.take_changed_book().unwrap();
+    assert_eq!(book.waiting("other"), Some(Waiting::Posing));
+    assert_eq!(book.waiting("s\u{430}me"), Some(Waiting::Posing));
 }
 
 #[test]
