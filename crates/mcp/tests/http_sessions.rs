@@ -110,3 +110,35 @@ async fn what_is_fetched_under_an_id_that_was_used_begins_another_session() {
     drop(client);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_gives_up_its_list_takes_no_call_along() {
+    let lists = std::sync::atomic::AtomicUsize::new(0);
+    let slow_first = move |seen: &Seen| {
+        let is_list = seen.verb == "POST" && seen.method().as_deref() == Some("tools/list");
+        let first = is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        first.then_some(Answer::Hang)
+    };
+    let web = Web::with(slow_first, |_| {}).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let mut lister = web.client().await;
+    lister.session = client.session.clone();
+    let list = r#"{"jsonrpc":"2.0","id":"l","method":"tools/list"}"#;
+    lister.start("POST", "", list).await;
+    let lists = |web: &Web| {
+        let seen = web.seen().into_iter();
+        let lists = seen.filter(|seen| seen.method().as_deref() == Some("tools/list"));
+        lists.count()
+    };
+    web.until("the server is asked for its tools", |web| lists(web) == 1)
+        .await;
+    client.start("POST", "", &call("1", "read", "{}")).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(lister);
+    let got = client.finish().await;
+    assert!(got.body.contains("done"), "{got:?}");
+    assert_eq!(lists(&web), 2);
+    drop(client);
+    web.close().await;
+}

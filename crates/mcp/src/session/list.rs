@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// Asks for the tools, if calls wait for them and no list is on its way.
-    fn ask_for_list(&mut self) -> Option<Effect> {
+    pub(super) fn ask_for_list(&mut self) -> Option<Effect> {
         if self.list.calls.is_empty() || self.is_list_coming() {
             return None;
         }

@@ -92,6 +92,11 @@ impl Session {
         if self.waits(id) {
             self.note_late(id);
         }
+        if let Some(Asked::List(_)) = self.asked.get(id) {
+            // Calls may want it still.
+            self.asked.remove(id);
+            return self.ask_for_list().into_iter().collect();
+        }
         let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
         let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_) | Effect::ToCaller(..));
         effects.into_iter().filter(heard).collect()
