@@ -245,20 +245,20 @@ fn only_this_program_guards_a_server() {
     let evil = r#"{"mcpServers":{"a":{"command":"./evil/countersign","args":["mcp","--","x"]}}}"#;
     let home = Home::new(&[(CURSOR, evil), ("evil/countersign", "")]);
     let (code, said) = home.connect(&["cursor", "--yes"]);
-    assert!(code == 0 && said.contains("✗ a"), "{said}");
+    assert!(code == 1 && said.contains("✗ a"), "{said}");
     // Whoever may say where names are looked up may say what this one means.
     let looked_up = r#"{"mcpServers":{"a":{"command":"countersign","args":["mcp","--","x"],"env":{"PATH":"evil"}}}}"#;
     let home = Home::new(&[(CURSOR, looked_up)]);
     let (code, said) = home.connect(&["cursor", "--yes"]);
-    assert!(code == 0 && said.contains("✗ a"), "{said}");
+    assert!(code == 1 && said.contains("✗ a"), "{said}");
     let program = env!("CARGO_BIN_EXE_countersign");
-    for (options, mark) in [("", "✓ a"), (r#""--mode","observe","#, "✗ a")] {
+    for (options, mark, expect) in [("", "✓ a", 0), (r#""--mode","observe","#, "✗ a", 1)] {
         let ours = format!(
             r#"{{"mcpServers":{{"a":{{"command":"{program}","args":["mcp",{options}"--","x"]}}}}}}"#
         );
         let home = Home::new(&[(CURSOR, &ours)]);
         let (code, said) = home.connect(&["cursor", "--yes"]);
-        assert!(code == 0 && said.contains(mark), "{said}");
+        assert!(code == expect && said.contains(mark), "{said}");
         assert_eq!(home.text(CURSOR), ours);
     }
 }

@@ -37,7 +37,8 @@ difference is shown first, without the values of `env` and headers. What the fil
 it; --undo brings it back if nobody has changed the file since. With --server it takes that server
 back out, whatever else has changed.
 
-Servers that are reached by a URL stay as they are, and are named: they are not guarded.
+Servers that are reached by a URL stay as they are, and are named: they are not guarded. The
+exit code is 1 if any other server, or one that --server names, is not guarded as asked for.
 
 Examples:
   countersign connect claude-code --dry-run
@@ -120,7 +121,21 @@ impl Connect {
             Format::Json => output::json(&report::json(self.client, &planned, write)),
         };
         told?;
-        Ok(Exit::Done)
+        Ok(match self.is_missed(&planned) {
+            true => Exit::Failed,
+            false => Exit::Done,
+        })
+    }
+
+    /// Whether a server is not guarded as it was asked for. One that is reached by its URL never is; it counts if
+    /// it was named.
+    fn is_missed(&self, planned: &[(Target, Plan)]) -> bool {
+        let mut left = planned.iter().flat_map(|(_, plan)| &plan.left);
+        !self.undo
+            && left.any(|left| match self.server.is_empty() {
+                true => left.reason.is_missed(),
+                false => left.reason.objection().is_some(),
+            })
     }
 
     /// What the file would be without us. Clients write their files too, and then it is no longer what we wrote:

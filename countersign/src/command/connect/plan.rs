@@ -197,6 +197,11 @@ impl Reason {
         matches!(self, Self::Told(_) | Self::Untold(_))
     }
 
+    /// Whether it could be guarded, and is not.
+    pub(super) fn is_missed(&self) -> bool {
+        !matches!(self, Self::Already | Self::Remote)
+    }
+
     /// Why it is not guarded; `None` if it is.
     pub(super) fn objection(&self) -> Option<String> {
         Some(match self {
