@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use wrapped::Place;
+use wrapped::{Place, RESOURCES, read};
 
 struct Door {
     child: Child,
@@ -184,6 +184,24 @@ fn a_program_serves_http_clients_each_its_own() {
         scene.lines("effects").len()
     );
     assert_eq!(scene.count("TERMINATION"), 2);
+}
+
+#[test]
+fn without_a_manifest_nobody_counts_or_measures_what_is_read() {
+    let scene = Place::new();
+    let mut command = Door::command(&scene);
+    let door = Door::start(command.args(["--", "python3", "-c", RESOURCES]));
+    let mut client = door.client();
+    client.initialize();
+    for id in 1..10 {
+        let (_, got) = client.post(&read(id, "toy:x"));
+        assert!(got.contains("found"), "{got}");
+    }
+    let (_, got) = client.post(&read(10, "toy:big"));
+    assert!(got.len() > 2_000_000, "{got}");
+    drop(client);
+    door.close();
+    scene.verify();
 }
 
 #[test]

@@ -268,3 +268,27 @@ const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","vers
     "flood":{"side_effect":"mutate-local"},"big":{"side_effect":"mutate-local"},"deaf":{"side_effect":"mutate-local"}},
   "budgets":{"max_tool_calls":100000,"max_steps":100000,"max_wall_time_ms":100000000,"timeout_ms":1500,"max_output_bytes":100000000}},
   "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;
+
+/// A server with resources and no tools, for Python: `toy:big` is large, `toy:never` does not come, and
+/// `toy:slow` tells how far it is first.
+pub const RESOURCES: &str = r#"
+import json, sys, time
+def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message["method"], message.get("params", {})
+    uri, token = params.get("uri"), params.get("_meta", {}).get("progressToken")
+    text = "x" * 2_000_000 if uri == "toy:big" else "found"
+    answer = {"result": {"contents": [{"uri": uri, "text": text}]}}
+    if method == "initialize": answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"resources": {}}}}
+    if method == "tools/list": answer = {"error": {"code": -32601, "message": "no tools"}}
+    if uri == "toy:slow":
+        for _ in range(3):
+            time.sleep(0.7)
+            say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+    if "id" in message and uri != "toy:never": say({"id": message["id"], **answer})
+"#;
+
+pub fn read(id: usize, uri: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/read","params":{{"uri":"{uri}"}}}}"#)
+}

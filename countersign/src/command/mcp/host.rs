@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign_engine::Engine;
 use countersign_mcp::stdio::Host;
-use countersign_mcp::tools::{Definition, Shelf};
+use countersign_mcp::tools::{Book, Definition, Shelf};
 
 use super::identity::{Identity, Known};
 use super::{observed, rules};
@@ -40,9 +40,13 @@ impl Wrapper {
         }
     }
 
-    /// What was seen of the server before it shows anything.
+    /// What was seen of the server before it shows anything. That decides from now on: whoever only fetches
+    /// something never asks for the tools.
     pub(super) fn shelf(&self) -> Result<Shelf, Failure> {
-        Ok(self.known(&self.books.turn()?)?.shelf())
+        let turn = self.books.turn()?;
+        let shelf = self.known(&turn)?.shelf();
+        self.follow(&shelf);
+        Ok(shelf)
     }
 
     fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
@@ -59,24 +63,33 @@ impl Wrapper {
     fn judged(&self, tools: &[Arc<Definition>]) -> Result<Shelf, Failure> {
         let turn = self.books.turn()?;
         let shelf = self.known(&turn)?.judge(tools, &turn)?;
-        // As long as it is our turn: an older book must not come into force after a newer one.
         self.follow(&shelf);
         Ok(shelf)
     }
 
+    /// To be called as long as it is our turn: an older book must not come into force after a newer one.
     fn follow(&self, shelf: &Shelf) {
         if self.has_manifest {
             return;
         }
-        let revised = self.engine.revise(|current| {
-            current
-                .for_manifest(Some(observed::manifest(shelf.book())?))
-                .map_err(|error| Failure::new(Code::Policy, error.to_string()))
-        });
-        // FAIL-CLOSED: the policies in force hold every call.
-        if let Err(failure) = revised {
+        // FAIL-CLOSED: the policies in force hold every call of a tool that they do not know.
+        if let Err(failure) = self.revise(shelf.book()) {
             failure.report();
         }
+    }
+
+    fn revise(&self, book: &Book) -> Result<(), Failure> {
+        let manifest = observed::manifest(book)?;
+        // Most sessions bring nothing new, and rules are compiled for longer than a session takes to begin.
+        if self.engine.policies().capability().manifest() == Some(&manifest) {
+            return Ok(());
+        }
+        let revised = self
+            .engine
+            .revise(|current| current.for_manifest(Some(manifest)));
+        revised
+            .map(drop)
+            .map_err(|error| Failure::new(Code::Policy, error.to_string()))
     }
 }
 

@@ -1,0 +1,41 @@
+//! What is fetched by methods of its own, through `countersign mcp` as a process.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod wrapped;
+
+use std::process::Command;
+
+use wrapped::{Client, INITIALIZE, Place, RESOURCES, read};
+
+fn resources(place: &Place, options: &[&str]) -> Client {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "--data"]).arg(place.path("data"));
+    Client::start(
+        command
+            .args(options)
+            .args(["--", "python3", "-c", RESOURCES]),
+    )
+}
+
+#[test]
+fn without_a_manifest_nobody_counts_or_measures_what_is_read() {
+    let place = Place::new();
+    let mut client = resources(&place, &[]);
+    client.ask(INITIALIZE);
+    // This client never asks for tools: the server has none.
+    for id in 1..10 {
+        let got = client.ask(read(id, "toy:x"));
+        assert!(got.contains("found"), "{got}");
+    }
+    let got = client.ask(read(10, "toy:big"));
+    assert!(got.len() > 2_000_000, "{got}");
+    client.end();
+    assert_eq!(place.count("TOOL_RESULT"), 10);
+    place.verify();
+}
