@@ -39,3 +39,23 @@ fn without_a_manifest_nobody_counts_or_measures_what_is_read() {
     assert_eq!(place.count("TOOL_RESULT"), 10);
     place.verify();
 }
+
+#[test]
+fn a_server_that_hangs_is_given_up_and_keeps_nobody_who_leaves() {
+    let place = Place::new();
+    let mut client = resources(&place, &["--response-time", "1"]);
+    client.ask(INITIALIZE);
+    let got = client.ask(read(1, "toy:never"));
+    assert!(got.contains("TIMEOUT"), "{got}");
+    // One that tells how far it is goes on.
+    let slow = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"toy:slow","_meta":{"progressToken":1}}}"#;
+    let got = client.ask(slow);
+    assert!(got.contains("found"), "{got}");
+    client.send(read(3, "toy:hang"));
+    client.close();
+    assert!(client.answer().contains("TIMEOUT"));
+    client.wait();
+    assert_eq!(place.count("TOOL_CALL_EXECUTED"), 3);
+    assert_eq!(place.count("TOOL_RESULT") + place.count("ERROR_RAISED"), 3);
+    place.verify();
+}

@@ -269,11 +269,11 @@ const MANIFEST: &str = r#"{"schema":"countersign/manifest/v1","name":"toy","vers
   "budgets":{"max_tool_calls":100000,"max_steps":100000,"max_wall_time_ms":100000000,"timeout_ms":1500,"max_output_bytes":100000000}},
   "loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}}"#;
 
-/// A server with resources and no tools, for Python: `toy:big` is large, `toy:never` does not come, and
-/// `toy:slow` tells how far it is first.
+/// A server with resources and no tools, for Python: `toy:big` is large, `toy:never` does not come,
+/// `toy:slow` tells how far it is first, and after `toy:hang` nothing is heard.
 pub const RESOURCES: &str = r#"
 import json, sys, time
-def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def say(message): print(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     method, params = message["method"], message.get("params", {})
@@ -282,6 +282,7 @@ for line in sys.stdin:
     answer = {"result": {"contents": [{"uri": uri, "text": text}]}}
     if method == "initialize": answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"resources": {}}}}
     if method == "tools/list": answer = {"error": {"code": -32601, "message": "no tools"}}
+    if uri == "toy:hang": time.sleep(600)
     if uri == "toy:slow":
         for _ in range(3):
             time.sleep(0.7)

@@ -30,7 +30,7 @@ use countersign_policy::Point;
 use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
-use crate::reply::{Notice, Refused};
+use crate::reply::{Notice, RefusalForm, Refused};
 use crate::tools::Objection;
 use crate::{Method, beside, splice};
 
@@ -145,6 +145,8 @@ pub struct Delivery {
     pub(crate) is_ours: bool,
     /// Who waits, in case nothing may be delivered.
     pub(crate) waits: Waits,
+    /// How the client hears of that.
+    pub(crate) form: RefusalForm,
 }
 
 /// Who waits for a delivery.

@@ -66,6 +66,11 @@ impl Method {
     /// name of the method, and only read.
     pub const READS: [Self; 2] = [Self::ResourcesRead, Self::PromptsGet];
 
+    /// Whether the engine decides about it, when a client sends it.
+    pub fn is_decided(self) -> bool {
+        self.from_client() == Route::Call
+    }
+
     /// Whether it only fetches what is named.
     pub fn reads(self) -> bool {
         Self::READS.contains(&self)

@@ -19,10 +19,9 @@ mod server;
 mod task;
 mod time;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::Era;
 use crate::frame::{FrameLimits, Id};
 use crate::gate::{Delivery, Done, Job, Waits};
 use crate::outbound::Outbound;
@@ -30,6 +29,7 @@ use crate::record::{self, Entry};
 use crate::reply::{self, RefusalForm, Refused};
 use crate::seal::Seal;
 use crate::tools::Shelf;
+use crate::{Era, Method};
 pub(crate) use calls::APPROVAL;
 pub use list::List;
 pub(crate) use loss::Instead;
@@ -42,8 +42,6 @@ pub struct Session {
     era: Option<&'static Era>,
     /// What the client waits for.
     asked: Table<Asked>,
-    /// What of it is fetched, and not called.
-    reads: HashSet<Id>,
     /// What the server waits for.
     server_asked: Table<ServerAsked>,
     list: list::Fetch,
@@ -96,7 +94,7 @@ pub struct Settings {
     pub seal: Option<std::sync::Arc<Seal>>,
     /// How long a call waits until the server has listed its tools.
     pub list_wait: Duration,
-    /// How long a server may take to answer anything but a call. One that tells of progress, or asks the
+    /// How long a server may take to answer anything but a call of a tool. One that tells of progress, or asks the
     /// client something meanwhile, has more time; what the protocol keeps open stays open.
     pub answer_wait: Duration,
     /// How many requests may wait at the same time, in each direction.
@@ -142,7 +140,6 @@ impl Session {
     pub fn new(settings: Settings, shelf: Shelf) -> Self {
         Self {
             asked: Table::new(settings.max_waiting),
-            reads: HashSet::new(),
             server_asked: Table::new(settings.max_waiting),
             list: list::Fetch::new(&settings.nonce),
             settings,
@@ -181,7 +178,7 @@ impl Session {
 
     /// Whether the client waits for an answer that has to come some time: not on what the protocol keeps open.
     pub fn is_awaited(&self) -> bool {
-        self.asked.has_end(|asked| matches!(asked, Asked::Call(_)))
+        self.asked.has_end(|asked| matches!(asked, Asked::Call(..)))
     }
 
     /// Whether the client has ended the session.
@@ -194,7 +191,10 @@ impl Session {
         self.asked.iter().any(|(_, asked)| {
             matches!(
                 asked,
-                Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_))
+                Asked::Call(
+                    _,
+                    CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
+                )
             )
         })
     }
@@ -261,18 +261,20 @@ impl Session {
     /// A refusal on its way to a client that waits for a call.
     fn refused(&mut self, id: &Id, refused: &Refused) -> Vec<Effect> {
         match self.asked.remove(id) {
-            Some(_) => vec![Effect::ToClient(self.answer(id, refused))],
-            None => Vec::new(),
+            Some(Asked::Call(form, _)) => {
+                vec![Effect::ToClient(self.answer(id, form, refused))]
+            }
+            _ => Vec::new(),
         }
     }
 
-    fn answer(&self, id: &Id, refused: &Refused) -> Vec<u8> {
-        refused.to_answer(id, self.refusals_of(id), self.era)
+    fn answer(&self, id: &Id, form: RefusalForm, refused: &Refused) -> Vec<u8> {
+        refused.to_answer(id, form, self.era)
     }
 
-    /// How a refusal of this request is told: whoever fetches something takes no result of a tool.
-    fn refusals_of(&self, id: &Id) -> RefusalForm {
-        match self.reads.contains(id) {
+    /// How a refusal of a call is told: whoever fetches something takes no result of a tool.
+    fn refusals_of(&self, method: Method) -> RefusalForm {
+        match method.reads() {
             true => RefusalForm::Error,
             false => self.settings.refusals,
         }

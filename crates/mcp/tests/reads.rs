@@ -253,7 +253,8 @@ fn a_refusal_is_an_error_whatever_form_refused_calls_have() {
     assert_eq!(error(&scene.send(prompt(1))[0]).1, "PERMISSION_UNDECLARED");
     assert!(scene.call("2", "secret", "{}")[0].contains("isError"));
     // The id is free again, and now it is that of a call.
-    assert!(scene.call("3", "secret", "{}")[0].contains("isError"));
+    let reused = &scene.call("1", "secret", "{}")[0];
+    assert!(reused.contains("isError") && reused.contains("ID_REUSED"));
     scene.govern(r#""timeout_ms":1000"#, r#""timeout_ms":2000"#);
     scene.answers = false;
     scene.send(read(4, "x:1"));
@@ -273,9 +274,63 @@ fn a_refusal_is_an_error_whatever_form_refused_calls_have() {
     let got = scene.send(read(7, "x:4"));
     assert_eq!(error(&got[0]).1, "SERVER_GONE");
     assert_eq!(
-        scene.faults()[..3],
+        scene.faults()[1..4],
         ["timeout", "output_too_large", "server_gone"]
     );
+    scene.verify();
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up_like_with_any_other_request() {
+    let mut scene = Scene::with(
+        |settings| settings.answer_wait = Duration::from_secs(2),
+        None,
+    );
+    // A day, as where nobody wrote a manifest.
+    scene.govern(r#""timeout_ms":1000"#, r#""timeout_ms":86400000"#);
+    scene.answers = false;
+    scene.send(read(1, "x:y"));
+    assert!(scene.session.is_awaited());
+    assert!(scene.pass(Duration::from_secs(1)).is_empty());
+    let got = scene.pass(Duration::from_secs(1));
+    assert_eq!(error(&got[0]), (-32000, "TIMEOUT".to_owned()));
+    assert!(!scene.session.is_awaited());
+    assert!(scene.server[1].contains("notifications/cancelled"));
+    assert_eq!(scene.faults(), ["timeout"]);
+    // One that tells of progress has more time, and not for ever.
+    scene.send(r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:z","_meta":{"progressToken":7}}}"#);
+    for _ in 0..5 {
+        scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#);
+        assert!(scene.pass(Duration::from_secs(2)).is_empty());
+    }
+    scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#);
+    let got = scene.pass(Duration::from_secs(2));
+    assert_eq!(error(&got[0]).1, "TIMEOUT");
+    // A call of a tool has the time that the manifest gives it.
+    scene.answers = true;
+    scene.list();
+    scene.answers = false;
+    scene.call("3", "write", "{}");
+    assert!(scene.pass(Duration::from_secs(60)).is_empty());
+    scene.verify();
+}
+
+#[test]
+fn the_time_in_which_people_decide_is_not_that_of_the_server() {
+    let mut scene = Scene::with(
+        |settings| settings.answer_wait = Duration::from_secs(2),
+        None,
+    );
+    scene.register_approver();
+    scene.govern(
+        r#""resources/read":{"side_effect":"read"}"#,
+        r#""resources/read":{"side_effect":"read","approval":"required"}"#,
+    );
+    assert!(scene.send(read(1, "x:y")).is_empty());
+    assert!(scene.pass(Duration::from_secs(60)).is_empty());
+    scene.decide(Decision::Approved);
+    let got = scene.pass(Duration::from_millis(250));
+    assert!(got[0].contains("ignore previous"), "{got:?}");
     scene.verify();
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Rules {
     /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hold_wait: u64,
-    /// How long a server may take to answer anything but a call, in seconds; a call has its own time
+    /// How long a server may take to answer anything but a call of a tool, in seconds; such a call has its own time
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     response_time: u64,
     /// Where people decide: clients that can show links show this one, with the id of the approval behind it

@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Span};
 use crate::gate::Delivery;
-use crate::method::Route;
 use crate::reply::Refused;
 use crate::{Effect, Era, FrameLimits, Method, Session};
 
@@ -392,8 +391,7 @@ impl Message {
 
     /// Whether the engine decides about it.
     fn is_decided(&self) -> bool {
-        let route = self.method.map(Method::from_client);
-        self.id.is_some() && route == Some(Route::Call)
+        self.id.is_some() && self.method.is_some_and(Method::is_decided)
     }
 
     /// What the client says about itself, and which trace it belongs to.

@@ -12,7 +12,7 @@ use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job};
 use crate::reply::{self, INVALID_PARAMS, Refused};
 use crate::seal::Seal;
-use crate::{Era, record, splice};
+use crate::{Era, Method, record, splice};
 
 use super::client::answer_of;
 use super::pending::{Asked, CallState};
@@ -199,11 +199,11 @@ impl Session {
     }
 
     pub(super) fn take_back(&mut self, id: &Id, why: &Refused) -> Vec<Effect> {
-        let mut effects = self.withdraw(id);
-        if !effects.is_empty() {
-            effects.push(Effect::ToCaller(id.clone(), self.answer(id, why)));
-        }
-        effects
+        let Some(Asked::Call(form, CallState::Held(_))) = self.asked.get(id) else {
+            return Vec::new();
+        };
+        let answer = Effect::ToCaller(id.clone(), self.answer(id, *form, why));
+        self.withdraw(id).into_iter().chain([answer]).collect()
     }
 
     /// The question about a call has lost its point: the client may close it.
@@ -266,11 +266,17 @@ impl Session {
     }
 
     /// The client's human does not want the call that came back.
-    pub(super) fn declined(&self, id: &Id, back: &Back, approval: ApprovalId) -> Vec<Effect> {
+    pub(super) fn declined(
+        &self,
+        (id, method): (&Id, Method),
+        back: &Back,
+        approval: ApprovalId,
+    ) -> Vec<Effect> {
+        let answer = self.answer(id, self.refusals_of(method), &taken_back());
         vec![
             heard(&back.answers),
             Effect::job(Job::Withdraw(approval)),
-            Effect::ToCaller(id.clone(), self.answer(id, &taken_back())),
+            Effect::ToCaller(id.clone(), answer),
         ]
     }
 
@@ -286,7 +292,7 @@ impl Session {
 
     /// Whether a call is being held.
     pub(super) fn is_held(&self, id: &Id) -> bool {
-        matches!(self.asked.get(id), Some(Asked::Call(CallState::Held(_))))
+        matches!(self.asked.get(id), Some(Asked::Call(_, CallState::Held(_))))
     }
 }
 

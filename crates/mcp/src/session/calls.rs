@@ -12,7 +12,7 @@ use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job, Waits};
 use crate::outbound::{Begun, Outbound};
 use crate::record;
-use crate::reply::{INVALID_PARAMS, Notice, Refused};
+use crate::reply::{INVALID_PARAMS, Notice, RefusalForm, Refused};
 use crate::tools::{Definition, Objection};
 use crate::{Method, beside, splice};
 
@@ -29,7 +29,6 @@ impl Session {
         params: Params,
         now: Instant,
     ) -> Vec<Effect> {
-        self.note_form(&id, method);
         // What was ours is taken out before anybody looks at the rest.
         let came = match Self::comes_back(&frame, &params) {
             None => None,
@@ -64,7 +63,7 @@ impl Session {
             Some(came) => match self.open_state(&came, (&tool, &args), now) {
                 None => return vec![self.refuse_state(&id)],
                 Some(approval) if came.is_declined() => {
-                    return self.declined(&id, &came, approval);
+                    return self.declined((&id, method), &came, approval);
                 }
                 Some(approval) => Some(approval),
             },
@@ -103,7 +102,7 @@ impl Session {
         if call.method.reads() || self.shelf.is_complete() {
             return vec![self.submit(call)];
         }
-        let waiting = Asked::Call(CallState::Waiting);
+        let waiting = Asked::Call(self.refusals_of(call.method), CallState::Waiting);
         self.asked.insert(call.id.clone(), waiting);
         self.wait_for_list(call, now)
     }
@@ -114,9 +113,11 @@ impl Session {
         call.objection = self.objection(&call);
         call.definition = self.definition(&call);
         let cancelled = Arc::clone(&call.cancelled);
-        self.asked.insert(
+        let deciding = CallState::Deciding { cancelled };
+        self.asked.insert_until(
             call.id.clone(),
-            Asked::Call(CallState::Deciding { cancelled }),
+            Asked::Call(self.refusals_of(call.method), deciding),
+            self.patience(&call.frame),
         );
         match call.back.filter(|_| call.objection.is_none()) {
             Some(approval) => Effect::job(Job::Look(Box::new(call), approval)),
@@ -156,35 +157,24 @@ impl Session {
         is_known && self.definition(call) == call.definition && self.objection(call).is_none()
     }
 
-    /// Remembers whether a refusal of this request may be a result of a tool.
-    fn note_form(&mut self, id: &Id, method: Method) {
-        if !method.reads() {
-            self.reads.remove(id);
-            return;
-        }
-        if self.reads.len() >= self.settings.max_waiting.saturating_mul(2) {
-            let asked = &self.asked;
-            self.reads.retain(|id| asked.get(id).is_some());
-        }
-        self.reads.insert(id.clone());
-    }
-
     /// The engine has begun a call: now, and not before, it goes to the server.
     pub(super) fn begun(&mut self, id: Id, begun: Begun, now: Instant) -> Vec<Effect> {
         let timeout = Duration::from_millis(begun.running().constraints().timeout_ms);
         let (outbound, running) = Outbound::begun(id.clone(), begun);
-        let wanted = match self.asked.get(&id) {
-            Some(Asked::Call(CallState::Deciding { cancelled })) => {
-                !cancelled.load(Ordering::Acquire)
-            }
-            Some(Asked::Call(CallState::Held(held))) => !held.cancelled.load(Ordering::Acquire),
-            _ => false,
+        let (form, cancelled) = match self.asked.get(&id) {
+            Some(Asked::Call(form, CallState::Deciding { cancelled })) => (*form, Some(cancelled)),
+            Some(Asked::Call(form, CallState::Held(held))) => (*form, Some(&held.cancelled)),
+            _ => (self.settings.refusals, None),
         };
+        let wanted = cancelled.is_some_and(|cancelled| !cancelled.load(Ordering::Acquire));
         if !wanted {
             self.asked.remove(&id);
             let then = match self.carries_task(&id) {
                 // Whoever asks about a task waits for an answer, whatever became of the call.
-                true => self.to_client(&id, Refused::denied("CANCELLED", "the call was cancelled")),
+                true => {
+                    let refused = Refused::denied("CANCELLED", "the call was cancelled");
+                    self.to_client(&id, form, refused)
+                }
                 false => Delivery::default(),
             };
             return vec![settle(running, failed("cancelled"), then)];
@@ -192,7 +182,7 @@ impl Session {
         if self.server_gone {
             self.asked.remove(&id);
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let then = self.to_client(&id, refused);
+            let then = self.to_client(&id, form, refused);
             return vec![settle(running, failed("server_gone"), then)];
         }
         let state = CallState::Running {
@@ -200,7 +190,9 @@ impl Session {
             deadline: now.checked_add(timeout),
             is_unwanted: false,
         };
-        self.asked.insert(id, Asked::Call(state));
+        if let Some(patience) = self.asked.advance(&id, Asked::Call(form, state)) {
+            patience.begin(now);
+        }
         vec![Effect::ToServer(outbound)]
     }
 
@@ -212,14 +204,14 @@ impl Session {
             return Vec::new();
         }
         match id.as_ref().and_then(|id| self.asked.get_mut(id)) {
-            Some(Asked::Call(CallState::Deciding { cancelled })) => {
+            Some(Asked::Call(_, CallState::Deciding { cancelled })) => {
                 cancelled.store(true, Ordering::Release);
                 Vec::new()
             }
-            Some(Asked::Call(CallState::Held(_))) => {
+            Some(Asked::Call(_, CallState::Held(_))) => {
                 id.map(|id| self.withdraw(&id)).unwrap_or_default()
             }
-            Some(Asked::Call(CallState::Waiting)) => {
+            Some(Asked::Call(_, CallState::Waiting)) => {
                 if let Some(id) = id {
                     self.asked.remove(&id);
                     self.list.forget(&id);
@@ -236,7 +228,13 @@ impl Session {
     }
 
     /// The server answered a call.
-    pub(super) fn call_answered(&mut self, frame: Frame, id: &Id, running: Running) -> Effect {
+    pub(super) fn call_answered(
+        &mut self,
+        frame: Frame,
+        id: &Id,
+        form: RefusalForm,
+        running: Running,
+    ) -> Effect {
         let (part, is_error) = match frame.kind() {
             Kind::Response { result, .. } => {
                 let flag = frame.member(Some(*result), "isError");
@@ -249,12 +247,12 @@ impl Session {
             // FAIL-CLOSED: nothing else is an answer.
             Kind::Request { .. } | Kind::Notification { .. } => {
                 let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
-                let then = self.to_client(id, refused);
+                let then = self.to_client(id, form, refused);
                 return settle(running, lost("server_frame_refused"), then);
             }
         };
         if let Some(refused) = too_large(part.end - part.start, &running) {
-            let then = self.to_client(id, refused);
+            let then = self.to_client(id, form, refused);
             return settle(running, lost("output_too_large"), then);
         }
         let (content, is_whole) = record::told(frame.part(part));
@@ -267,6 +265,7 @@ impl Session {
         let then = Delivery {
             to_client: Some(warned.unwrap_or_else(|| frame.into_bytes())),
             waits: Waits::Client(id.clone()),
+            form,
             ..Delivery::default()
         };
         let outcome = match is_open {
@@ -282,10 +281,9 @@ impl Session {
     }
 
     /// A refusal for a client that waits.
-    pub(super) fn to_client(&self, id: &Id, refused: Refused) -> Delivery {
-        let (form, era) = (self.refusals_of(id), self.era);
+    pub(super) fn to_client(&self, id: &Id, form: RefusalForm, refused: Refused) -> Delivery {
         Delivery {
-            refusal: Some(Box::new(Notice::answer(id, refused, form, era))),
+            refusal: Some(Box::new(Notice::answer(id, refused, form, self.era))),
             is_ours: true,
             waits: Waits::Client(id.clone()),
             ..Delivery::default()

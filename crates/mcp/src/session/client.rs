@@ -63,7 +63,7 @@ impl Session {
         let held: Vec<Id> = self
             .asked
             .iter()
-            .filter(|(_, asked)| matches!(asked, Asked::Call(CallState::Held(_))))
+            .filter(|(_, asked)| matches!(asked, Asked::Call(_, CallState::Held(_))))
             .map(|(id, _)| id.clone())
             .collect();
         let mut effects = self.withdraw_tasks();
@@ -132,9 +132,9 @@ impl Session {
         }
         if self.server_gone {
             let refused = Refused::denied("SERVER_GONE", SERVER_GONE);
-            let then = match method {
-                Method::ToolsCall => self.to_client(&id, refused),
-                _ => Delivery::error(Some(&id), refused),
+            let then = match method.is_decided() {
+                true => self.to_client(&id, self.refusals_of(method), refused),
+                false => Delivery::error(Some(&id), refused),
             };
             let message = format!("{} {id}", shown_method(&frame));
             return vec![self.complain("client_request_too_late", message, then)];
@@ -192,7 +192,7 @@ impl Session {
             | Route::Sample
             | Route::Elicit => return vec![self.unknown_request(&frame, &id)],
         };
-        let patience = self.patience(&frame, method, &params, now);
+        let patience = self.patience(&frame).map(|patience| patience.begun(now));
         self.asked.insert_until(id.clone(), asked, patience);
         match method {
             Method::TasksUpdate => vec![Effect::job(self.task_answered(frame, id, &params))],

@@ -52,13 +52,14 @@ impl Session {
             Form::Question => self.question(&call, &refused),
             Form::Open | Form::Round | Form::Task => None,
         };
+        let (refusals, patience) = (self.refusals_of(call.method), self.patience(&call.frame));
         let held = match self.asked.remove(&id).filter(|_| wanted) {
-            Some(Asked::Call(CallState::Held(before))) => Held {
+            Some(Asked::Call(_, CallState::Held(before))) => Held {
                 call: Some(call),
                 next_look: later(now, LOOK),
                 ..*before
             },
-            Some(Asked::Call(CallState::Deciding { cancelled })) => Held {
+            Some(Asked::Call(_, CallState::Deciding { cancelled })) => Held {
                 approval,
                 cancelled,
                 refused,
@@ -72,7 +73,8 @@ impl Session {
             _ => return vec![Effect::job(Job::Withdraw(approval))],
         };
         let state = CallState::Held(Box::new(held));
-        self.asked.insert(id, Asked::Call(state));
+        self.asked
+            .insert_until(id, Asked::Call(refusals, state), patience);
         question.into_iter().collect()
     }
 
@@ -88,7 +90,7 @@ impl Session {
             Err(effects) => return effects,
         };
         match self.asked.get_mut(&call.id) {
-            Some(Asked::Call(CallState::Held(held))) => {
+            Some(Asked::Call(_, CallState::Held(held))) => {
                 held.next_look = later(now, LOOK);
                 held.call = Some(call);
                 Vec::new()
@@ -110,7 +112,7 @@ impl Session {
         };
         let id = call.id.clone();
         let waits = self.asked.remove(&id).is_some();
-        let answer = self.answer(&id, &gone);
+        let answer = self.answer(&id, self.refusals_of(call.method), &gone);
         let answer = waits.then_some(Effect::ToCaller(id, answer));
         let withdraw = Effect::job(Job::Withdraw(approval));
         Err(std::iter::once(withdraw).chain(answer).collect())
@@ -118,7 +120,7 @@ impl Session {
 
     /// Time has passed for a call that is held.
     pub(super) fn look(&mut self, id: &Id, now: Instant) -> Vec<Effect> {
-        let Some(Asked::Call(CallState::Held(held))) = self.asked.get_mut(id) else {
+        let Some(Asked::Call(form, CallState::Held(held))) = self.asked.get_mut(id) else {
             return Vec::new();
         };
         held.next_look = later(now, LOOK);
@@ -128,9 +130,9 @@ impl Session {
         };
         if held.until <= now {
             // The request stands: the same call, made again, finds what was decided.
-            let refused = held.refused.clone();
+            let (form, refused) = (*form, held.refused.clone());
             self.asked.remove(id);
-            let answer = Effect::ToCaller(id.clone(), self.answer(id, &refused));
+            let answer = Effect::ToCaller(id.clone(), self.answer(id, form, &refused));
             return self
                 .close_question(id)
                 .into_iter()
@@ -174,20 +176,15 @@ impl Session {
 
     /// The door closes: nobody would be left to hear what people decide about a call that is held.
     pub(crate) fn let_go(&mut self, id: &Id) -> Vec<Effect> {
-        if !self.is_held(id) {
-            return Vec::new();
-        }
         let text = "the door closes before a human has decided; the request was taken back, \
                     make the same call again in a while";
-        let refused = Refused::denied("APPROVAL_WITHDRAWN", text);
-        let answer = Effect::ToCaller(id.clone(), self.answer(id, &refused));
-        self.withdraw(id).into_iter().chain([answer]).collect()
+        self.take_back(id, &Refused::denied("APPROVAL_WITHDRAWN", text))
     }
 
     /// The client no longer wants a call that is held.
     pub(super) fn withdraw(&mut self, id: &Id) -> Vec<Effect> {
         match self.asked.remove(id) {
-            Some(Asked::Call(CallState::Held(held))) => {
+            Some(Asked::Call(_, CallState::Held(held))) => {
                 held.cancelled.store(true, Ordering::Release);
                 let closed = self.close_question(id);
                 let withdraw = Effect::job(Job::Withdraw(held.approval));

@@ -28,7 +28,7 @@ impl Session {
     pub(crate) fn looks_at(&self, id: &Id) -> bool {
         matches!(
             self.asked.get(id),
-            Some(Asked::Call(_) | Asked::Task { .. })
+            Some(Asked::Call(..) | Asked::Task { .. })
         )
     }
 
@@ -36,12 +36,13 @@ impl Session {
     pub(crate) fn unanswered(&mut self, id: &Id, code: &str, instead: Instead) -> Vec<Effect> {
         match self.asked.remove(id) {
             None => Vec::new(),
-            Some(Asked::Call(CallState::Running { running, .. })) => {
+            Some(Asked::Call(form, CallState::Running { running, .. })) => {
                 let then = match instead {
-                    Instead::Error(refused) => self.to_client(id, refused),
+                    Instead::Error(refused) => self.to_client(id, form, refused),
                     Instead::Served(bytes) => Delivery {
                         to_client: Some(bytes),
                         waits: Waits::Client(id.clone()),
+                        form,
                         ..Delivery::default()
                     },
                 };
@@ -52,16 +53,16 @@ impl Session {
                 };
                 vec![settle(running, outcome, then)]
             }
-            Some(Asked::Call(CallState::Waiting)) => {
+            Some(Asked::Call(_, CallState::Waiting)) => {
                 self.list.forget(id);
                 vec![self.instead(id, instead)]
             }
             // The decision is on its way; what it begins is settled when it arrives.
-            Some(Asked::Call(CallState::Deciding { cancelled })) => {
+            Some(Asked::Call(_, CallState::Deciding { cancelled })) => {
                 cancelled.store(true, Ordering::Release);
                 vec![self.instead(id, instead)]
             }
-            Some(Asked::Call(CallState::Held(held))) => {
+            Some(Asked::Call(_, CallState::Held(held))) => {
                 self.questions.retain(|(_, call)| call != id);
                 held.cancelled.store(true, Ordering::Release);
                 let withdraw = Effect::job(Job::Withdraw(held.approval));

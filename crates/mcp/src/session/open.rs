@@ -75,11 +75,12 @@ impl Session {
         id: Option<&Id>,
         (task, key): (&str, String),
     ) -> Effect {
+        let refusals = self.settings.refusals;
         let call = self.open.get(task);
         let length = part.end - part.start;
         if let Some(refused) = call.and_then(|call| output_too_large(length, call.max_output_bytes))
         {
-            let then = id.map(|id| self.to_client(id, refused));
+            let then = id.map(|id| self.to_client(id, refusals, refused));
             return self.complain("output_too_large", key, then.unwrap_or_default());
         }
         let seen = call.and_then(|call| Some((call.seen.clone()?, call.since)));
@@ -102,6 +103,7 @@ impl Session {
             then: Delivery {
                 to_client: Some(frame.into_bytes()),
                 waits: id.map_or(Waits::Nobody, |id| Waits::Client(id.clone())),
+                form: refusals,
                 ..Delivery::default()
             },
         })))

@@ -1,21 +1,21 @@
-//! How long requests that are no calls wait for their answer.
+//! How long requests that are no calls of tools wait for their answer.
 
 use std::time::{Duration, Instant};
 
-use crate::frame::{Frame, Id, Kind, Params};
+use crate::frame::{Frame, Id, Kind};
 use crate::gate::{Delivery, Waits};
 use crate::method::Method;
 use crate::outbound::Outbound;
 use crate::reply::{self, Refused};
 
-use super::pending::Asked;
+use super::pending::{Asked, CallState};
 use super::{Effect, Session};
 
 /// How long a request waits.
 pub(super) struct Patience {
     method: Method,
     wait: Duration,
-    /// When it has waited long enough; `None` if that is beyond all times.
+    /// When it has waited long enough; `None` if that is beyond all times, or the server does not have it yet.
     until: Option<Instant>,
     /// When it has, whatever the server says meanwhile.
     last: Option<Instant>,
@@ -26,24 +26,24 @@ pub(super) struct Patience {
 }
 
 impl Session {
-    /// How long this request waits; `None` for what the protocol keeps open.
-    pub(super) fn patience(
-        &self,
-        frame: &Frame,
-        method: Method,
-        params: &Params,
-        now: Instant,
-    ) -> Option<Patience> {
-        if matches!(method, Method::SubscriptionsListen | Method::TasksResult) {
+    /// How long this request waits once the server has it; `None` for what the protocol keeps open, and for
+    /// what has its time from policies alone.
+    pub(super) fn patience(&self, frame: &Frame) -> Option<Patience> {
+        let Kind::Request { method, params, .. } = frame.kind() else {
+            return None;
+        };
+        if matches!(
+            method,
+            Method::ToolsCall | Method::SubscriptionsListen | Method::TasksResult
+        ) {
             return None;
         }
-        let wait = self.settings.answer_wait;
         let token = frame.member(params.meta, "progressToken");
         Some(Patience {
-            method,
-            wait,
-            until: now.checked_add(wait),
-            last: now.checked_add(wait.saturating_mul(MOST_TIMES)),
+            method: *method,
+            wait: self.settings.answer_wait,
+            until: None,
+            last: None,
             token: token.map(|token| frame.part(token).to_vec()),
             is_alive: false,
         })
@@ -99,6 +99,9 @@ impl Session {
         let text = format!(
             "the server has not answered within {wait} seconds; whether it did anything is not known"
         );
+        if let Some(Asked::Call(form, CallState::Running { running, .. })) = asked {
+            return self.too_late(id, form, running, text);
+        }
         let then = Delivery {
             waits: Waits::Client(id.clone()),
             ..Delivery::error(Some(id), Refused::denied("TIMEOUT", text))
@@ -126,6 +129,19 @@ impl Session {
 }
 
 impl Patience {
+    /// The server has it now.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.until = now.checked_add(self.wait);
+        self.last = now.checked_add(self.wait.saturating_mul(MOST_TIMES));
+        self.is_alive = false;
+    }
+
+    /// The same, for what goes to the server at once.
+    pub(super) fn begun(mut self, now: Instant) -> Self {
+        self.begin(now);
+        self
+    }
+
     /// Waits once more, if there is a reason and time is left.
     fn go_on(&mut self, asks: bool, now: Instant) -> bool {
         let has_time = self.last.is_none_or(|last| now < last);

@@ -9,7 +9,7 @@ use countersign_engine::{ApprovalId, Running};
 
 use crate::Id;
 use crate::gate::Call;
-use crate::reply::Refused;
+use crate::reply::{RefusalForm, Refused};
 
 use super::patience::Patience;
 
@@ -21,8 +21,8 @@ pub(super) struct Table<T> {
 
 /// What a client asked for.
 pub(super) enum Asked {
-    /// A call.
-    Call(CallState),
+    /// A call, or something that is fetched: how its client is told of a refusal, and how far it has come.
+    Call(RefusalForm, CallState),
     /// A page of tools.
     List(Page),
     /// How a task of the server stands.
@@ -132,6 +132,13 @@ impl<T> Table<T> {
     /// The request waits for so long.
     pub(super) fn insert_until(&mut self, id: Id, asked: T, patience: Option<Patience>) {
         self.waiting.insert(id, (asked, patience));
+    }
+
+    /// What waits under this id has come so far; it waits as long as it did.
+    pub(super) fn advance(&mut self, id: &Id, to: T) -> Option<&mut Patience> {
+        let (asked, patience) = self.waiting.get_mut(id)?;
+        *asked = to;
+        patience.as_mut()
     }
 
     /// Whether something waits that has an end, by its patience or by what it is.

@@ -243,7 +243,7 @@ impl Session {
         match delivery.waits {
             Waits::Client(id) => {
                 self.unsent(&id);
-                vec![Effect::ToClient(self.answer(&id, &refused))]
+                vec![Effect::ToClient(self.answer(&id, delivery.form, &refused))]
             }
             Waits::Server(id) => {
                 self.server_asked.remove(&id);

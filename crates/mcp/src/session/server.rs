@@ -80,21 +80,21 @@ impl Session {
         let mut effects = self.withdraw_tasks();
         for (id, asked) in self.asked.drain() {
             match asked {
-                Asked::Call(CallState::Running { running, .. }) => {
-                    let then = self.to_client(&id, refused.clone());
+                Asked::Call(form, CallState::Running { running, .. }) => {
+                    let then = self.to_client(&id, form, refused.clone());
                     effects.push(settle(running, lost("server_gone"), then));
                 }
                 // The decision is on its way; what it begins is settled when it arrives.
-                deciding @ Asked::Call(CallState::Deciding { .. }) => {
+                deciding @ Asked::Call(_, CallState::Deciding { .. }) => {
                     self.asked.insert(id, deciding);
                 }
-                Asked::Call(CallState::Held(held)) => {
+                Asked::Call(form, CallState::Held(held)) => {
                     held.cancelled.store(true, Ordering::Release);
                     effects.push(Effect::job(Job::Withdraw(held.approval)));
-                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                    effects.push(Effect::ToClient(self.answer(&id, form, &refused)));
                 }
-                Asked::Call(CallState::Waiting) => {
-                    effects.push(Effect::ToClient(self.answer(&id, &refused)));
+                Asked::Call(form, CallState::Waiting) => {
+                    effects.push(Effect::ToClient(self.answer(&id, form, &refused)));
                 }
                 Asked::List(_) | Asked::Task { .. } | Asked::Open | Asked::Plain => {
                     effects.push(Effect::ToClient(refused.to_error(Some(&id))));
@@ -127,6 +127,7 @@ impl Session {
         if matches!(
             self.asked.get(id),
             Some(Asked::Call(
+                _,
                 CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
             ))
         ) {
@@ -137,12 +138,10 @@ impl Session {
             return vec![self.unasked(id)];
         };
         match asked {
-            Asked::Call(CallState::Running { running, .. }) => {
-                vec![self.call_answered(frame, id, running)]
+            Asked::Call(form, CallState::Running { running, .. }) => {
+                vec![self.call_answered(frame, id, form, running)]
             }
-            Asked::Call(CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)) => {
-                Vec::new()
-            }
+            Asked::Call(..) => Vec::new(),
             Asked::List(Page { cursor, .. }) => {
                 let listed = self.client_listed(&frame, cursor.as_deref());
                 let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
@@ -254,6 +253,7 @@ impl Session {
         if matches!(
             self.asked.get(id),
             Some(Asked::Call(
+                _,
                 CallState::Waiting | CallState::Deciding { .. } | CallState::Held(_)
             ))
         ) {
@@ -265,8 +265,8 @@ impl Session {
         );
         let after = match self.asked.remove(id) {
             None => return Default::default(),
-            Some(Asked::Call(CallState::Running { running, .. })) => {
-                let then = self.to_client(id, refused);
+            Some(Asked::Call(form, CallState::Running { running, .. })) => {
+                let then = self.to_client(id, form, refused);
                 let settled = settle(running, lost("server_frame_refused"), then);
                 return (Delivery::default(), vec![settled]);
             }

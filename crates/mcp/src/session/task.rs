@@ -168,7 +168,9 @@ impl Session {
         };
         self.tasks.about.insert(id.clone(), handle);
         let deciding = CallState::Deciding { cancelled };
-        self.asked.insert(id.clone(), Asked::Call(deciding));
+        let refusals = self.settings.refusals;
+        self.asked
+            .insert(id.clone(), Asked::Call(refusals, deciding));
         self.look_again(call, approval, now)
     }
 
@@ -221,11 +223,14 @@ impl Session {
     /// The call of a task runs, and nobody wants it any more. The server hears it, and has a moment to say
     /// how far it came; where whoever carries the call has a connection of its own, that one ends.
     fn stop_carried(&mut self, carrier: &Id, now: Instant) -> Vec<Effect> {
-        let Some(Asked::Call(CallState::Running {
-            deadline,
-            is_unwanted,
-            ..
-        })) = self.asked.get_mut(carrier)
+        let Some(Asked::Call(
+            _,
+            CallState::Running {
+                deadline,
+                is_unwanted,
+                ..
+            },
+        )) = self.asked.get_mut(carrier)
         else {
             return Vec::new();
         };
@@ -263,7 +268,7 @@ impl Session {
             Kind::Request { params, .. } => Some(*params),
             _ => None,
         };
-        let patience = params.and_then(|params| self.patience(&frame, method, &params, now));
+        let patience = self.patience(&frame).map(|patience| patience.begun(now));
         self.asked.insert_until(id.clone(), asked, patience);
         match (method, params) {
             (Method::TasksUpdate, Some(params)) => {

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use countersign_engine::Running;
+
 use crate::outbound::Outbound;
-use crate::reply::{self, Refused};
+use crate::reply::{self, RefusalForm, Refused};
 
 use super::calls::{lost, settle};
 use super::pending::{Asked, CallState};
@@ -36,7 +38,7 @@ impl Session {
         let late: Vec<Id> = late.map(|(id, _)| id.clone()).collect();
         for id in late {
             effects.extend(match self.asked.get(&id) {
-                Some(Asked::Call(CallState::Held(_))) => self.look(&id, now),
+                Some(Asked::Call(_, CallState::Held(_))) => self.look(&id, now),
                 _ => self.time_out(&id),
             });
         }
@@ -49,12 +51,14 @@ impl Session {
         let tasks = self.withdraw_tasks();
         let all = self.asked.drain().into_iter();
         let calls = all.filter_map(|(_, asked)| match asked {
-            Asked::Call(CallState::Running { running, .. }) => Some(settle(
+            Asked::Call(_, CallState::Running { running, .. }) => Some(settle(
                 running,
                 lost("connection_closed"),
                 Delivery::default(),
             )),
-            Asked::Call(CallState::Held(held)) => Some(Effect::job(Job::Withdraw(held.approval))),
+            Asked::Call(_, CallState::Held(held)) => {
+                Some(Effect::job(Job::Withdraw(held.approval)))
+            }
             _ => None,
         });
         calls.chain(tasks).collect()
@@ -62,24 +66,38 @@ impl Session {
 
     /// The server works on a call for too long, or for nobody.
     pub(super) fn time_out(&mut self, id: &Id) -> Vec<Effect> {
-        let Some(Asked::Call(CallState::Running {
-            running,
-            is_unwanted,
-            ..
-        })) = self.asked.remove(id)
+        let Some(Asked::Call(
+            form,
+            CallState::Running {
+                running,
+                is_unwanted,
+                ..
+            },
+        )) = self.asked.remove(id)
         else {
             return Vec::new();
         };
         self.note_late(id);
         if is_unwanted {
             let text = "the call was cancelled; whether it did anything is not known";
-            let then = self.to_client(id, Refused::denied("CANCELLED", text));
+            let then = self.to_client(id, form, Refused::denied("CANCELLED", text));
             return vec![settle(running, lost("cancelled"), then)];
         }
         let limit = running.constraints().timeout_ms;
         let text =
             format!("the tool took longer than {limit} ms; whether it did anything is not known");
-        let then = self.to_client(id, Refused::denied("TIMEOUT", text));
+        self.too_late(id, form, running, text)
+    }
+
+    /// An answer to a call that runs would come too late.
+    pub(super) fn too_late(
+        &self,
+        id: &Id,
+        form: RefusalForm,
+        running: Running,
+        text: String,
+    ) -> Vec<Effect> {
+        let then = self.to_client(id, form, Refused::denied("TIMEOUT", text));
         let cancel = reply::cancelled(id, "timeout");
         vec![
             Effect::ToServer(Outbound::own(cancel)),
@@ -93,8 +111,8 @@ const OTHERS: Duration = Duration::from_secs(1);
 
 fn deadline(asked: &Asked) -> Option<Instant> {
     match asked {
-        Asked::Call(CallState::Running { deadline, .. }) => *deadline,
-        Asked::Call(CallState::Held(held)) => Some(held.deadline()),
+        Asked::Call(_, CallState::Running { deadline, .. }) => *deadline,
+        Asked::Call(_, CallState::Held(held)) => Some(held.deadline()),
         _ => None,
     }
 }
