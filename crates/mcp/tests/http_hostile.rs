@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use countersign_event::EventType;
 use tokio::sync::mpsc;
 
 use scene::{call, error};
@@ -419,25 +420,37 @@ async fn a_client_that_disappears_leaves_nothing_behind() {
     let web = Web::with(behave, |_| {}).await;
     let mut client = web.client().await;
     client.initialize().await;
-    client.start("POST", "", &call("1", "read", "{}")).await;
-    web.until("the call runs", |web| web.effects() == 1).await;
     let session = client.session.clone();
     drop(client);
     // Before 2026-07-28 the server is heard out, and the log knows how the call ended.
-    let answer = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
-    let sender = slow.lock().unwrap().pop().unwrap();
-    sender.send(Bytes::from_static(answer.as_bytes())).unwrap();
-    web.until("the call is settled", |web| web.settled() == 1)
+    let fetch = r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x:y"}}"#;
+    for (results, asked) in [(1, fetch), (2, &call("2", "read", "{}"))] {
+        let mut client = web.client().await;
+        client.session.clone_from(&session);
+        client.start("POST", "", asked).await;
+        web.until("the call runs", |web| web.effects() == results)
+            .await;
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let answer = format!(
+            "data: {{\"jsonrpc\":\"2.0\",\"id\":{results},\"result\":{{\"content\":[]}}}}\n\n"
+        );
+        let sender = slow.lock().unwrap().pop().unwrap();
+        sender.send(Bytes::from(answer)).unwrap();
+        web.until("the result is recorded", |web| {
+            web.count(EventType::ToolResult) == results
+        })
         .await;
+    }
     // The session is still there for whoever knows its name.
     let mut client = web.client().await;
     client.session = session;
     assert_eq!(client.post(PING).await.status, 200);
     // A call that takes too long is cancelled, also when nobody waits.
-    client.start("POST", "", &call("2", "read", "{}")).await;
-    web.until("the call runs", |web| web.effects() == 2).await;
+    client.start("POST", "", &call("3", "read", "{}")).await;
+    web.until("the call runs", |web| web.effects() == 3).await;
     drop(client);
-    web.until("the call is settled", |web| web.settled() == 2)
+    web.until("the call is settled", |web| web.settled() == 3)
         .await;
     web.until("the server hears", |web| {
         web.seen()

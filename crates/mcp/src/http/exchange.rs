@@ -385,7 +385,7 @@ impl Exchange {
     /// A task goes on whoever asks about it.
     pub(super) fn goes_on_alone(&self) -> bool {
         let carries = |id: &Id| self.link.session().carries_task(id);
-        (self.is_legacy() && self.method == Some(Method::ToolsCall))
+        (self.is_legacy() && self.method.is_some_and(Method::is_decided))
             || self.id.as_ref().is_some_and(carries)
     }
 
