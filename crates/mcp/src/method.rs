@@ -188,6 +188,14 @@ mod tests {
     }
 
     #[test]
+    fn what_reads_is_what_the_log_knows_as_that() {
+        for method in Method::ALL {
+            let fetches = countersign_event::fetching(method.as_str()).is_some();
+            assert_eq!(method.reads(), fetches, "{method}");
+        }
+    }
+
+    #[test]
     fn calls_are_the_call_and_what_reads() {
         let calls: Vec<_> = Method::ALL
             .iter()

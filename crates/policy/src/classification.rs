@@ -2,6 +2,7 @@
 //! fetches by a method of its own.
 
 use countersign_canon::Digest;
+use countersign_event::fetching;
 
 use crate::manifest::{Manifest, SideEffect};
 
@@ -17,14 +18,6 @@ pub struct Offered<'a> {
     pub tool: &'a str,
     /// The digest of its definition, computed from what the server sent.
     pub definition: Digest,
-}
-
-/// The definition of a method by which a protocol fetches something, and does nothing else.
-///
-/// SECURITY: whoever stands at the door gives it to what came under that method. No tool has it: the
-/// definition of a tool is an object, and this is the digest of something else.
-pub fn fetching(method: &str) -> Digest {
-    Digest::of_parts(&[b"countersign/fetching\0", method.as_bytes()])
 }
 
 /// Whether a tool only reads. Made once, from the manifest and the offered definition; there is no
@@ -86,7 +79,7 @@ impl Classification {
         let (reason, drift) = (reason(offered, manifest), drift(offered, manifest));
         let fetches = reason.is_some()
             && drift.is_none()
-            && offered.definition == fetching(offered.tool)
+            && fetching(offered.tool) == Some(offered.definition)
             && is_unsaid(offered.tool, manifest);
         Self {
             reason: reason.filter(|_| !fetches),
@@ -243,41 +236,45 @@ mod tests {
 
     #[test]
     fn what_a_protocol_fetches_reads_unless_the_manifest_says_otherwise() {
-        let fetched = |server: &str, tool: &str, by: &str, manifest: Option<&Manifest>| {
-            let definition = fetching(by);
+        let fetched = |server: &str, tool: &str, by: &str, entry: Option<&str>| {
+            let manifest = entry.map(|entry| {
+                let text = format!(
+                    "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\n\
+                     permissions:\n  tools:\n    {entry}\nsandbox: {{required: true}}\n"
+                );
+                Manifest::read(text.as_bytes()).unwrap()
+            });
             let offered = Offered {
                 server,
                 tool,
-                definition,
+                definition: fetching(by).unwrap_or_else(|| Digest::of(b"")),
             };
-            let class = Classification::of(&offered, manifest);
-            assert_eq!(
-                class.is_fetching() && class.is_read_only(),
-                class.is_fetching()
-            );
-            class.is_fetching()
+            let class = Classification::of(&offered, manifest.as_ref());
+            let fetches = class.is_fetching();
+            assert!(!fetches || class.is_read_only());
+            fetches
         };
-        let text = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: acme\npermissions:\n  \
-                    tools:\n    get: {}\n    read: {side_effect: read}\n    here: {server: files}\n    \
-                    pay: {side_effect: mutate-external}\n    \
-                    pinned: {definition: 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}\n\
-                    sandbox: {required: true}\n";
-        let manifest = Manifest::read(text.as_bytes()).unwrap();
-        let manifest = Some(&manifest);
-        assert!(fetched("files", "get", "get", None));
-        for tool in ["get", "read", "here", "undeclared"] {
-            assert!(fetched("files", tool, tool, manifest), "{tool}");
+        let (read, get) = ("resources/read", "prompts/get");
+        assert!(fetched("files", read, read, None));
+        for entry in [
+            "resources/read: {}",
+            "resources/read: {side_effect: read}",
+            "resources/read: {server: files}",
+            "other: {}",
+        ] {
+            assert!(fetched("files", read, read, Some(entry)), "{entry}");
         }
-        assert!(fetched("other", "get", "get", manifest));
-        assert!(
-            !fetched("other", "here", "here", manifest),
-            "another server"
-        );
-        assert!(!fetched("files", "pay", "pay", manifest), "it does more");
-        assert!(
-            !fetched("files", "pinned", "pinned", manifest),
-            "another definition"
-        );
-        assert!(!fetched("files", "get", "read", manifest), "another method");
+        for (entry, server) in [
+            ("resources/read: {server: files}", "other"),
+            ("resources/read: {side_effect: mutate-external}", "files"),
+            (
+                "resources/read: {definition: 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}",
+                "files",
+            ),
+        ] {
+            assert!(!fetched(server, read, read, Some(entry)), "{entry}");
+        }
+        assert!(!fetched("files", get, read, None), "another method");
+        assert!(!fetched("files", "look", "look", None), "a tool");
     }
 }

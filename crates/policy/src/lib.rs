@@ -22,7 +22,7 @@ pub mod whatif;
 
 pub use archive::{ArchiveError, Revive};
 pub use case::{Asked, Case, Ruling};
-pub use classification::{Classification, Offered, SideEffecting, fetching};
+pub use classification::{Classification, Offered, SideEffecting};
 pub use hearing::{Hearing, Unheard};
 pub use point::{Point, UnknownPoint};
 pub use policies::{

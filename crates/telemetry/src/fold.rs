@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use countersign_canon::{Json, Limits};
-use countersign_event::{EventType, Line, TraceParent};
+use countersign_event::{EventType, FETCHING, Line, TraceParent, fetching};
 use countersign_redact::{Public, Record, Redactor, Sensitive};
 
 use crate::member;
@@ -128,7 +128,8 @@ impl Fold {
         if line.event_type == EventType::ToolCallProposed {
             attributes = attributes.public("gen_ai.tool.type", Public::word("function"));
             if text("server").is_some() {
-                attributes = attributes.public("mcp.method.name", Public::word("tools/call"));
+                let method = method(text("tool_name"), text("definition_digest"));
+                attributes = attributes.public("mcp.method.name", Public::word(method));
             }
         }
         let mut action = Action {
@@ -328,6 +329,15 @@ fn begins(kind: EventType) -> bool {
         kind,
         EventType::ToolCallProposed | EventType::ModelCallStarted
     )
+}
+
+/// What of the protocol a call came by: a tool's own, or a method that fetches something.
+fn method(tool: Option<&str>, definition: Option<&str>) -> &'static str {
+    let is = |method: &&str| {
+        let fetches = fetching(method).map(|digest| digest.to_string());
+        tool == Some(method) && fetches.as_deref() == definition
+    };
+    FETCHING.into_iter().find(is).unwrap_or("tools/call")
 }
 
 /// How the action of an event ends with it, if it does.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use countersign_canon::{Digest, Json, Limits};
 use countersign_engine::{Outcome, Running};
-use countersign_policy::fetching;
+use countersign_event::fetching;
 
 use crate::frame::{Frame, Id, Kind, Params, Span};
 use crate::gate::{Call, Delivery, Job, Waits};
@@ -146,7 +146,7 @@ impl Session {
     /// What is called, as the server shows it or as the protocol has it.
     fn definition(&self, call: &Call) -> Option<Digest> {
         match call.method.reads() {
-            true => Some(fetching(&call.tool)),
+            true => fetching(&call.tool),
             false => self.shelf.definition(&call.tool).map(Definition::digest),
         }
     }

@@ -175,3 +175,24 @@ fn sessions_without_a_trace_of_their_caller_have_their_own() {
     let other = Place::of_session("acm", "es1");
     assert_ne!(other.trace, Place::of_session("acme", "s1").trace);
 }
+
+#[test]
+fn what_is_fetched_came_by_its_own_method() {
+    let by = |tool: &str, definition: &str| {
+        let mut scene = Scene::new();
+        let proposed = format!(
+            r#"{{"call_id":"c1","tool_name":"{tool}","server":"files","definition_digest":"{definition}"}}"#
+        );
+        scene.take("TOOL_CALL_PROPOSED", &proposed);
+        let ended = scene.take("TOOL_CALL_DENIED", r#"{"call_id":"c1"}"#);
+        let action = ended.spans.last().unwrap();
+        let method = action.attribute("mcp.method.name").and_then(Json::as_str);
+        method.unwrap().to_owned()
+    };
+    let fetching = countersign_event::fetching("prompts/get").unwrap();
+    assert_eq!(by("prompts/get", &fetching.to_string()), "prompts/get");
+    // A tool of that name, where calls are only observed.
+    let tool = countersign_canon::Digest::of(b"{}").to_string();
+    assert_eq!(by("prompts/get", &tool), "tools/call");
+    assert_eq!(by("read_file", &tool), "tools/call");
+}
