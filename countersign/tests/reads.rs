@@ -59,3 +59,37 @@ fn a_server_that_hangs_is_given_up_and_keeps_nobody_who_leaves() {
     assert_eq!(place.count("TOOL_RESULT") + place.count("ERROR_RAISED"), 3);
     place.verify();
 }
+
+#[test]
+fn what_would_be_decided_is_what_the_door_decides() {
+    for (entry, door, said) in [
+        ("resources/read: {}", "found", "ALLOW"),
+        ("resources/read: {side_effect: read}", "found", "ALLOW"),
+        ("resources/read: {approval: required}", "-32001", "HOLD"),
+        ("other: {}", "PERMISSION_UNDECLARED", "DENY"),
+    ] {
+        let place = Place::new();
+        let file = place.path("m.yaml").to_str().unwrap().to_owned();
+        let text = format!(
+            "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: example.com\n\
+             permissions:\n  tools:\n    {entry}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut client = resources(&place, &["--manifest", &file, "--hold-wait", "0"]);
+        client.ask(INITIALIZE);
+        let got = client.ask(read(1, "toy:x"));
+        assert!(got.contains(door), "{entry}: {got}");
+        client.end();
+        for server in [&[][..], &["--server", "python3"]] {
+            let eval = Command::new(env!("CARGO_BIN_EXE_countersign"))
+                .args(["policy", "eval", "--manifest", &file])
+                .args(["--tool", "resources/read", "--args", r#"{"uri":"toy:x"}"#])
+                .args(server)
+                .output()
+                .unwrap();
+            let got = String::from_utf8_lossy(&eval.stdout);
+            assert!(got.starts_with(said), "{entry}: {got}");
+        }
+        place.verify();
+    }
+}

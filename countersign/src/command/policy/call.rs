@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use countersign_canon::{Digest, Json, Object};
 use countersign_engine::{PolicyFiles, PolicyFilesError};
+use countersign_event::fetching;
 use countersign_policy::capability::{Capability, Judgement};
 use countersign_policy::facts::Action;
 use countersign_policy::manifest::signature::TrustMode;
@@ -58,10 +59,16 @@ impl Call {
             args: &args,
             sanitizer_key: self.sanitizer_key.as_deref(),
         };
-        let offered = self.server.as_deref().map(|server| Offered {
+        let fetched = fetching(&self.tool);
+        // A method is offered by the protocol, whichever the server is.
+        let server = self.server.as_deref().or(fetched.map(|_| ""));
+        let offered = server.map(|server| Offered {
             server,
             tool: &self.tool,
-            definition: self.definition.unwrap_or_else(|| Digest::of(b"")),
+            definition: self
+                .definition
+                .or(fetched)
+                .unwrap_or_else(|| Digest::of(b"")),
         });
         whatif::judge(&action, offered.as_ref(), &snapshot, &policies)
             .map_err(|error| Failure::new(Code::Snapshot, error.to_string()))
