@@ -21,6 +21,10 @@ fn recorded(place: &Place) -> String {
     assert!(client.call(2, "write").contains("result"));
     assert!(client.call(3, "undeclared").contains("-32000"));
     client.end();
+    newest(place)
+}
+
+fn newest(place: &Place) -> String {
     let listed = run(place, &["session", "list"], &[]);
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let start = text.find("ses_").expect(&text);
@@ -98,5 +102,30 @@ fn policies_decide_again_and_other_results_are_differences() {
     );
     // What is not allowed now did not reach the server.
     assert_eq!(place.lines("effects").len(), effects + 1);
+    place.verify();
+}
+
+#[test]
+fn what_was_fetched_is_fetched_again_as_it_was_asked_for() {
+    let place = Place::new();
+    let mut client = place.guarded(&[]);
+    client.ask(INITIALIZE);
+    let params = r#""params":{"_meta":{"shop/amount":5},"more":1,"uri":"toy:x"}"#;
+    let read = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read",{params}}}"#);
+    assert!(client.ask(read).contains("contents"));
+    let call = r#""params":{"_meta":{"shop/amount":5},"arguments":{"n":1},"name":"echo"}"#;
+    let echo = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call",{call}}}"#);
+    assert!(client.ask(echo).contains("done"));
+    client.end();
+    let session = newest(&place);
+    let mean_it = ["--yes", "--allow-effects"];
+    let (code, text) = rerun(&place, &session, "manifest.json", &mean_it);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("2 calls made again"), "{text}");
+    let received = place.lines("received");
+    for (method, params) in [("resources/read", params), ("tools/call", call)] {
+        let is_it = |line: &&String| line.contains(method) && line.contains(params);
+        assert_eq!(received.iter().filter(is_it).count(), 2, "{received:?}");
+    }
     place.verify();
 }

@@ -156,7 +156,7 @@ impl Rerun {
             timeline: Vec::new(),
         };
         for call in recorded {
-            let answer = mcp.call(&call.tool, &call.args).map_err(unreachable)?;
+            let answer = mcp.repeat(call).map_err(unreachable)?;
             self.compare(call, &answer, &mut report)?;
         }
         drop(mcp);

@@ -72,6 +72,21 @@ pub(crate) fn split(all: &Json, frame: &Frame, params: &Params) -> Option<Json> 
     }
 }
 
+/// The parameters of a call, or of what fetches something, as they were before they were judged as one.
+pub fn apart(tool: &str, judged: &Json, fetches: bool) -> Json {
+    let mut args = judged.clone();
+    let beside = args.as_object_mut().and_then(|args| args.remove(BESIDE));
+    let params = match fetches {
+        true => args,
+        false => Json::object([("name", Json::from(tool)), ("arguments", args)]),
+    };
+    let mut params = params.into_object().unwrap_or_default();
+    for (name, value) in beside.and_then(Json::into_object).unwrap_or_default() {
+        params.insert(name, value);
+    }
+    Json::Object(params)
+}
+
 fn members(text: Option<&[u8]>, is_known: fn(&str, &[u8]) -> bool) -> Result<Object, String> {
     let mut found = Object::new();
     let Some(text) = text.filter(|text| text.starts_with(b"{")) else {
@@ -220,6 +235,30 @@ mod tests {
         ] {
             assert!(read(unfit).is_err(), "{unfit}");
         }
+    }
+
+    #[test]
+    fn what_was_judged_as_one_can_be_taken_apart_again() {
+        let params = r#"{"arguments":{"a":1},"more":[],"name":"t","_meta":{"shop/amount":5}}"#;
+        for (method, fetches) in [("tools/call", false), ("prompts/get", true)] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            let frame = Frame::read(text.into_bytes(), &FrameLimits::default()).unwrap();
+            let Kind::Request { params: parts, .. } = frame.kind() else {
+                panic!();
+            };
+            let judged = match fetches {
+                true => whole(&frame, parts),
+                false => join(admit(r#"{"a":1}"#), &frame, parts),
+            };
+            assert_eq!(apart("t", &judged.unwrap(), fetches), admit(params));
+        }
+        let bare = apart("t", &Json::Null, false);
+        assert_eq!(bare, admit(r#"{"name":"t","arguments":null}"#));
+    }
+
+    fn admit(text: &str) -> Json {
+        Json::admit(text.as_bytes(), &Limits::event()).unwrap()
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod splice;
 pub mod stdio;
 pub mod tools;
 
+pub use beside::apart;
 pub use era::Era;
 pub use frame::{Fault, Frame, FrameError, FrameLimits, Id, Kind, Params, Span};
 pub use gate::{Call, Delivery, Done, Gate, Job, Waits};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use countersign_canon::Json;
-use countersign_event::Scope;
 use countersign_event::payload::Payload;
+use countersign_event::{Scope, fetching};
 use countersign_store::{Opened, Reader};
 
 use crate::Error;
@@ -16,8 +16,10 @@ pub struct RecordedCall {
     pub seq: u64,
     /// The call.
     pub call_id: String,
-    /// The tool.
+    /// The tool; the method, where that fetches something by itself.
     pub tool: String,
+    /// Whether it is such a method.
+    pub fetches: bool,
     /// The arguments that it was proposed with.
     pub args: Json,
     /// What the decision says that it can change: `read`, `mutate-local`, …
@@ -58,10 +60,13 @@ impl Found {
         };
         match event.payload {
             Payload::ToolCallProposed(payload) => {
+                let tool = payload.tool_name.clone().unwrap_or_default();
+                let definition = fetching(&tool).map(|digest| digest.to_string());
                 let call = RecordedCall {
                     seq: event.seq,
                     call_id: call_id.to_owned(),
-                    tool: payload.tool_name.clone().unwrap_or_default(),
+                    fetches: definition.is_some() && definition == payload.definition_digest,
+                    tool,
                     args: payload.args.clone().unwrap_or(Json::Null),
                     side_effect: None,
                     rewritten: false,

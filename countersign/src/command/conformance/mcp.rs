@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use countersign_canon::Json;
 use countersign_conformance::{Door, Request, Trouble};
+use countersign_mcp::apart;
+use countersign_replay::RecordedCall;
 
 use super::client::Client;
 use super::live::last_message;
@@ -54,10 +56,13 @@ impl Mcp {
         }
     }
 
-    /// Calls a tool; the whole answer.
-    pub(crate) fn call(&mut self, tool: &str, args: &Json) -> Result<Json, McpError> {
-        let params = Json::object([("name", Json::from(tool)), ("arguments", args.clone())]);
-        self.ask("tools/call", params)
+    /// Asks for what was asked for then; the whole answer.
+    pub(crate) fn repeat(&mut self, call: &RecordedCall) -> Result<Json, McpError> {
+        let params = apart(&call.tool, &call.args, call.fetches);
+        match call.fetches {
+            true => self.ask(&call.tool, params),
+            false => self.ask("tools/call", params),
+        }
     }
 
     fn ask(&mut self, method: &str, params: Json) -> Result<Json, McpError> {
