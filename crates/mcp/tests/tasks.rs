@@ -279,3 +279,18 @@ fn what_comes_of_a_task_of_the_server_may_not_be_larger_than_an_answer() {
     assert_eq!(scene.faults(), ["output_too_large"; 3]);
     scene.verify();
 }
+
+#[test]
+fn what_is_said_about_a_task_is_logged_under_its_name() {
+    let mut scene = Scene::new();
+    scene.list();
+    scene.answers = false;
+    scene.send(r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"T","uri":"x:y","name":"p"}}"#);
+    scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"taskId":"T","status":"working"}}"#);
+    let (_, told) = scene.events().pop().unwrap();
+    assert_eq!(
+        told.get("memory_key").unwrap().as_str(),
+        Some("tasks/get T")
+    );
+    scene.verify();
+}

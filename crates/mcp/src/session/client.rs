@@ -180,7 +180,7 @@ impl Session {
             }
             Route::Task => Asked::Task {
                 task: name_of(&frame, params.task_id),
-                key: read_key(&frame, method, &params),
+                key: task_key(&frame, method, &params),
             },
             Route::Open => Asked::Open,
             Route::Pass => Asked::Plain,
@@ -334,9 +334,9 @@ pub(super) fn shown_method(frame: &Frame) -> String {
     format!("`{}`", short.escape_debug())
 }
 
-fn read_key(frame: &Frame, method: Method, params: &Params) -> String {
-    let named = params.uri.or(params.name).or(params.task_id);
-    let name = frame.text(named).unwrap_or_default();
+/// Under what the log keeps what is said about a task.
+fn task_key(frame: &Frame, method: Method, params: &Params) -> String {
+    let name = frame.text(params.task_id).unwrap_or_default();
     let short: String = name.chars().take(1024).collect();
     format!("{method} {short}")
 }
