@@ -93,3 +93,50 @@ fn what_would_be_decided_is_what_the_door_decides() {
         place.verify();
     }
 }
+
+/// A server with a tool that is called like a method, for Python.
+const POSING: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {"tools": [{"name": "resources/read"}]} if message["method"] == "tools/list" else {}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn who_accepts_a_tool_that_is_called_like_a_method_hears_that_it_changes_nothing() {
+    let place = Place::new();
+    let server = ["--server", "posing", "--", "python3", "-c", POSING];
+    let call = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.args(["mcp", "--data"]).arg(place.path("data"));
+        let mut client = Client::start(command.args(server));
+        let got = client.call(1, "resources/read");
+        client.end();
+        got
+    };
+    assert!(call().contains("called like a method"));
+    let listed = place.run(&["tools", "list"]);
+    assert!(listed.contains("waiting, called like a method"), "{listed}");
+    let shown = place.run(&["tools", "diff", "posing", "resources/read"]);
+    assert!(shown.contains("stay refused"), "{shown}");
+    let digest = listed.split_whitespace().last().unwrap();
+    let accepted = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args([
+            "tools",
+            "accept",
+            "posing",
+            "resources/read",
+            digest,
+            "--reads",
+            "--data",
+        ])
+        .arg(place.path("data"))
+        .output()
+        .unwrap();
+    assert!(accepted.status.success(), "{accepted:?}");
+    let said = String::from_utf8_lossy(&accepted.stderr);
+    assert!(said.contains("stay refused"), "{said}");
+    assert!(call().contains("TOOL_CONFUSABLE"));
+    place.verify();
+}

@@ -162,9 +162,16 @@ fn what_another_server_has_to_give_is_refused() {
 #[test]
 fn a_tool_that_is_called_like_a_method_is_not_judged_as_that() {
     let mut scene = Scene::new();
-    scene.tools = r#"{"name":"resources/read"},{"name":"prompts/get"}"#.to_owned();
+    let look_alike = "res\u{43e}urces/read";
+    scene.tools = format!(
+        r#"{{"name":"resources/read"}},{{"name":"prompts/get"}},{{"name":"{look_alike}"}}"#
+    );
     scene.list();
-    for (id, tool) in [("1", "resources/read"), ("2", "prompts/get")] {
+    for (id, tool) in [
+        ("1", "resources/read"),
+        ("2", "prompts/get"),
+        ("3", look_alike),
+    ] {
         let got = scene.call(id, tool, r#"{"uri":"x:y"}"#);
         assert_eq!(error(&got[0]), (-32000, "TOOL_CONFUSABLE".to_owned()));
     }

@@ -45,7 +45,9 @@ impl Accept {
             .digest
             .parse()
             .map_err(|error| Failure::new(Code::NoTool, format!("{error}")))?;
-        let by_manifest = book.waiting(&self.tool) == Some(Waiting::NotOfManifest);
+        let still_refused = book
+            .waiting(&self.tool)
+            .filter(|why| matches!(why, Waiting::NotOfManifest | Waiting::Method));
         if !book.accept_seen(&self.tool, digest, self.reads) {
             return Err(Failure::new(
                 Code::NoTool,
@@ -57,9 +59,8 @@ impl Accept {
         }
         turn.write(&book)?;
         drop(turn);
-        if by_manifest {
-            let said = said_of(Waiting::NotOfManifest);
-            output::stderr(&format!("countersign: {}", said.trim_end()));
+        if let Some(why) = still_refused {
+            output::stderr(&format!("countersign: {}", said_of(why).trim_end()));
         }
         match format {
             Format::Text => output::text(&format!(

@@ -87,7 +87,9 @@ impl Diff {
         let read = book.pins().get(&self.tool).is_some_and(|pin| pin.reads);
         // Nobody is made to say so again without looking.
         let note = match (book.waiting(&self.tool), read) {
-            (Some(why @ (Waiting::Posing | Waiting::NotOfManifest)), _) => said_of(why),
+            (Some(why @ (Waiting::Posing | Waiting::Method | Waiting::NotOfManifest)), _) => {
+                said_of(why)
+            }
             (_, true) => {
                 "it was accepted as a tool that only reads: if it still does, add --reads\n"
             }
@@ -105,9 +107,12 @@ pub(super) fn said_of(why: Waiting) -> &'static str {
             "a manifest names another digest: where it holds, calls stay refused until its `definition` is \
              changed too\n"
         }
+        Waiting::Method => {
+            "it is called like a method of the protocol: calls of it stay refused, also when it is accepted\n"
+        }
         Waiting::Posing => {
             "nothing was accepted under this name: another server has a tool of this name, or another tool \
-             has a name that looks like it\n"
+             or a method has a name that looks like it\n"
         }
     }
 }

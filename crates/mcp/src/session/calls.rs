@@ -134,11 +134,6 @@ impl Session {
                 because: "the manifest expects it of another server",
             }),
             false if reads => None,
-            // SECURITY: a tool that is called like a method is not judged as what that does.
-            false if Method::of(&call.tool).reads() => Some(Objection {
-                reason: "TOOL_CONFUSABLE",
-                because: "it is called like a method of the protocol",
-            }),
             false => self.shelf.standing(&call.tool).objection(),
         }
     }

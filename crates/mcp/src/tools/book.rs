@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign_canon::{Digest, Json};
+use countersign_event::fetching;
 
 use super::Definition;
 
@@ -54,6 +55,8 @@ pub enum Waiting {
     NotOfManifest,
     /// Nothing was accepted under its name: another server has that name, or another tool looks like it.
     Posing,
+    /// It is called like a method of the protocol that fetches something.
+    Method,
 }
 
 /// What came of looking at a definition.
@@ -159,6 +162,9 @@ impl Book {
     /// Why a definition of this tool waits, if one does.
     pub fn waiting(&self, tool: &str) -> Option<Waiting> {
         let _waits = self.proposed.get(tool)?;
+        if fetching(tool).is_some() {
+            return Some(Waiting::Method);
+        }
         Some(match self.pins.get(tool).map(|pin| pin.origin) {
             Some(Origin::Manifest) => Waiting::NotOfManifest,
             Some(Origin::FirstSight | Origin::Accepted) => Waiting::Changed,
@@ -332,6 +338,7 @@ impl Waiting {
             Self::Changed => "changed",
             Self::NotOfManifest => "not what the manifest names",
             Self::Posing => "poses as another",
+            Self::Method => "called like a method",
         }
     }
 }

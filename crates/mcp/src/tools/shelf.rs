@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use countersign_canon::Digest;
 use countersign_display::outlines;
+use countersign_event::{FETCHING, fetching};
 
 use super::{Book, Definition, Origin, Sighting};
 
@@ -17,7 +18,7 @@ pub struct Shelf {
     kin: Vec<Book>,
     /// Servers whose books cannot be read.
     unread: Vec<String>,
-    /// What accepted names look like, with the first of each look.
+    /// What accepted names and those of methods look like, with the first of each look.
     looks: BTreeMap<String, String>,
     listed: BTreeMap<String, Listed>,
     complete: bool,
@@ -50,9 +51,11 @@ pub enum Standing {
         /// The other server.
         server: String,
     },
-    /// Its name looks like that of another tool, which was there first.
+    /// It is called like a method of the protocol that fetches something.
+    Method,
+    /// Its name looks like that of another tool or of such a method, which was there first.
     Confusable {
-        /// The other tool.
+        /// The other.
         tool: String,
     },
 }
@@ -78,6 +81,9 @@ impl Shelf {
         let books = std::iter::once(&book).chain(&others);
         let names = books.flat_map(|book| book.pins().keys());
         let mut looks = BTreeMap::new();
+        for name in FETCHING {
+            remember(name, &mut looks);
+        }
         for name in names {
             remember(name, &mut looks);
         }
@@ -135,9 +141,9 @@ impl Shelf {
         };
         self.listed.insert(name, listed);
         // SECURITY: a newcomer that poses as something else is not accepted by being seen.
-        let poses = self
-            .shadowed(definition.name(), definition.digest())
-            .or(self.confusable(definition.name()));
+        let poses = method(definition.name())
+            .or_else(|| self.shadowed(definition.name(), definition.digest()))
+            .or_else(|| self.confusable(definition.name()));
         let news = match (twice, poses) {
             (true, _) => false,
             (false, Some(_)) => self.book.propose(definition),
@@ -169,6 +175,10 @@ impl Shelf {
 
     /// How a tool stands.
     pub fn standing(&self, name: &str) -> Standing {
+        // SECURITY: it is not judged as what the method does, whatever was accepted.
+        if let Some(method) = method(name) {
+            return method;
+        }
         // FAIL-CLOSED: what no longer counts says nothing about what the server shows now.
         let now = match self.listed.get(name).filter(|_| self.complete) {
             None => return Standing::Unlisted,
@@ -249,6 +259,10 @@ impl Shelf {
     }
 }
 
+fn method(name: &str) -> Option<Standing> {
+    fetching(name).map(|_| Standing::Method)
+}
+
 fn remember(name: &str, looks: &mut BTreeMap<String, String>) {
     for outline in outlines(name) {
         looks.entry(outline).or_insert_with(|| name.to_owned());
@@ -277,9 +291,13 @@ impl Standing {
                 "TOOL_SHADOWED",
                 "another server had a tool of this name before",
             ),
+            Self::Method => (
+                "TOOL_CONFUSABLE",
+                "it is called like a method of the protocol",
+            ),
             Self::Confusable { .. } => (
                 "TOOL_CONFUSABLE",
-                "its name looks like that of another tool",
+                "its name looks like that of another tool or of a method",
             ),
         };
         Some(Objection { reason, because })

@@ -307,3 +307,28 @@ fn what_is_seen_and_not_accepted_waits_for_a_person() {
         Standing::Accepted
     );
 }
+
+#[test]
+fn a_tool_that_is_called_like_a_method_waits_whatever_is_accepted() {
+    let (tool, alike) = (
+        definition(r#"{"name":"resources/read"}"#),
+        definition(r#"{"name":"Resources/Read"}"#),
+    );
+    let mut shown = shelf(Book::new("s"), vec![], &[tool.clone(), alike]);
+    let method = "resources/read".to_owned();
+    assert_eq!(shown.standing(&method), Standing::Method);
+    assert_eq!(
+        shown.standing("Resources/Read"),
+        Standing::Confusable {
+            tool: method.clone()
+        }
+    );
+    let mut book = shown.take_changed_book().unwrap().clone();
+    assert_eq!(book.waiting(&method), Some(Waiting::Method));
+    assert!(book.pins().is_empty());
+    assert!(book.accept_seen(&method, tool.digest(), true));
+    let mut again = shelf(book, vec![], &[tool]);
+    assert_eq!(again.standing(&method), Standing::Method);
+    let book = again.take_changed_book().unwrap();
+    assert_eq!(book.waiting(&method), Some(Waiting::Method));
+}
