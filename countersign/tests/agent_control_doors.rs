@@ -225,7 +225,7 @@ fn results_of_tasks_are_looked_at_like_others() {
 fn what_is_fetched_is_seen_before_it_is_asked_for_and_before_the_agent_has_it() {
     let place = Place::new();
     let acs = lay_out(place.folder.path());
-    let mut client = place.guarded(&["--acs", &acs]);
+    let mut client = place.guarded(&["--acs", &acs, "--refusals", "result"]);
     client.ask(INITIALIZE);
     let fetch = |client: &mut Client, id: u32, uri: &str| {
         client.ask(format!(
@@ -240,6 +240,11 @@ fn what_is_fetched_is_seen_before_it_is_asked_for_and_before_the_agent_has_it() 
         hidden.contains("leaks") && !hidden.contains("contents"),
         "{hidden}"
     );
+    // What refuses it is an error, and so it is with an answer to a task; a call has a result.
+    let rude = r#"{"jsonrpc":"2.0","id":4,"method":"tasks/update","params":{"taskId":"t","inputResponses":{"q":"rude"}}}"#;
+    let rude = client.ask(rude);
+    assert!(rude.contains("\"error\"") && hidden.contains("\"error\""));
+    assert!(say(&mut client, 5, "echo", "hide").contains("isError"));
     client.end();
     let received = place.lines("received");
     let asked = received
