@@ -16,6 +16,7 @@ mod beside;
 mod body;
 mod early;
 mod exchange;
+mod farewell;
 mod headers;
 mod link;
 mod lobby;

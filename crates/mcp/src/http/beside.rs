@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method as Verb;
 use hyper::Response;
@@ -40,26 +39,6 @@ impl Beside {
             link: Arc::clone(link),
             headers,
         }
-    }
-
-    /// The server hears that the session is over.
-    pub(super) async fn take_leave(mut self) {
-        let Upstream::Http(remote) = &self.lobby.upstream else {
-            return;
-        };
-        let era = self.link.session().era();
-        if let Some(era) = era.filter(|era| era.version_header) {
-            let version = HeaderValue::from_static(era.version);
-            self.headers.insert(headers::VERSION, version);
-        }
-        let sent = remote.send(
-            self.link.idle.clone(),
-            Verb::DELETE,
-            self.headers,
-            Bytes::new(),
-        );
-        // It ends its sessions by itself too.
-        let _ = tokio::time::timeout(self.lobby.limits.response_time, sent).await;
     }
 
     /// Sends each on its own way.

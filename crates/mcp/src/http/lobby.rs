@@ -15,6 +15,7 @@ use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
 
 use super::beside::Beside;
+use super::farewell::Farewells;
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
 use super::loss::{Loss, UNREADABLE};
@@ -35,6 +36,7 @@ pub(super) struct Lobby {
     sessions: Mutex<HashMap<String, Known>>,
     /// Sessions without a name, by what they have given out and want back.
     handles: Mutex<HashMap<String, Known>>,
+    farewells: Farewells,
     is_closing: watch::Sender<bool>,
 }
 
@@ -76,6 +78,7 @@ impl Lobby {
             census,
             sessions: Mutex::default(),
             handles: Mutex::default(),
+            farewells: Farewells::default(),
             is_closing: watch::Sender::default(),
         })
     }
@@ -151,7 +154,7 @@ impl Lobby {
     /// Sees to it that there is a place for another session. Of whoever has the most, the one that nobody has
     /// used for longest makes place, so who fills all places keeps nobody else out. Its client begins anew, as
     /// the protocol has it, and its server is told. A program is not ended: what it holds would be lost.
-    fn make_place(self: &Arc<Self>) -> Result<(), NoSession> {
+    fn make_place(&self) -> Result<(), NoSession> {
         let mut sessions = self.sessions();
         if sessions.len() < self.limits.max_sessions {
             return Ok(());
@@ -172,10 +175,18 @@ impl Lobby {
         let gone = first.and_then(|name| sessions.remove_entry(&name));
         drop(sessions);
         let (name, known) = gone.ok_or(NoSession::Full)?;
-        if known.link.name() != name {
-            tokio::spawn(Beside::of_session(self, &known.link, &name).take_leave());
-        }
+        self.tell_end(&name, &known.link);
         Ok(())
+    }
+
+    /// The server hears that a session is over, if it knows the session by this name.
+    fn tell_end(&self, name: &str, link: &Link) {
+        if let Upstream::Http(remote) = &self.upstream
+            && link.name() != name
+        {
+            let era = link.session().era();
+            self.farewells.tell(remote, name, era);
+        }
     }
 
     /// Starts the server of a session, where it is a program.
