@@ -25,6 +25,7 @@ mod metadata;
 mod mirror;
 mod pages;
 mod pipes;
+mod places;
 mod plain;
 mod pump;
 mod reply;

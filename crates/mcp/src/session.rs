@@ -18,6 +18,7 @@ mod points;
 mod server;
 mod task;
 mod time;
+mod unfinished;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ pub(crate) use calls::APPROVAL;
 pub use list::List;
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
+pub(crate) use unfinished::Unfinished;
 
 /// A connection.
 pub struct Session {
@@ -62,6 +64,8 @@ pub struct Session {
     tasks: task::Tasks,
     /// Calls that the server has made tasks of.
     open: open::OpenCalls,
+    /// How long the client may come back for a call that people were asked about.
+    comes_back_until: Option<Instant>,
     began: Instant,
     /// Whether the agent may begin.
     start: points::Start,
@@ -156,6 +160,7 @@ impl Session {
             questions_asked: 0,
             tasks: task::Tasks::default(),
             open: open::OpenCalls::default(),
+            comes_back_until: None,
             began: Instant::now(),
             start: points::Start::default(),
         }

@@ -10,8 +10,64 @@
 mod scene;
 mod web;
 
+use bytes::Bytes;
+use countersign_approval::State;
 use countersign_event::EventType;
-use web::{Answer, Seen, Web};
+use scene::{call, error};
+use tokio::sync::mpsc;
+use web::{Answer, Client, Seen, Web};
+
+/// Begins so many sessions, of which nothing is open.
+async fn crowd(web: &Web, count: usize) {
+    let mut client = web.client().await;
+    for _ in 0..count {
+        client.session = None;
+        client.initialize().await;
+    }
+}
+
+/// What a client hears that names this session, on a connection of its own.
+async fn heard(web: &Web, client: &Client) -> u16 {
+    let mut other = web.client().await;
+    other.session.clone_from(&client.session);
+    let ping = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
+    other.post(ping).await.status
+}
+
+/// A server that begins a stream for each call that can be taken up again, and says no more.
+fn resumable(seen: &Seen) -> Option<Answer> {
+    let is_call = seen.verb == "POST" && seen.is_call();
+    is_call.then(|| {
+        let (events, stream) = mpsc::unbounded_channel();
+        let first = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+        events
+            .send(Bytes::from(format!("id: e1\ndata: {first}\n\n")))
+            .unwrap();
+        // Nobody closes it.
+        std::mem::forget(events);
+        Answer::Events(stream)
+    })
+}
+
+/// Begins a session and a call in it, and loses the connection while the server works.
+async fn lose_call(web: &Web) -> Client {
+    let mut client = web.client().await;
+    client.initialize().await;
+    let left = *web.left.lock().unwrap();
+    client.start("POST", "", &call("1", "read", "{}")).await;
+    assert_eq!(client.head().await.0, 200);
+    client.piece().await.unwrap();
+    let mut lost = web.client().await;
+    lost.session = client.session.take();
+    drop(client);
+    web.until("the door lets go of the stream", |web| {
+        *web.left.lock().unwrap() > left
+    })
+    .await;
+    lost
+}
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
 
 /// The sessions of which the server has heard that they are over.
 fn left(web: &Web) -> Vec<String> {
@@ -45,5 +101,85 @@ async fn a_server_that_does_not_hear_of_the_end_of_sessions_keeps_none_of_them()
     web.until("it is told again", |web| left(web).len() > told)
         .await;
     drop(client);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_server_works_on_keeps_its_session_also_where_nobody_listens() {
+    let web = Web::with(resumable, |limits| limits.max_sessions = 3).await;
+    web.be_patient();
+    let client = lose_call(&web).await;
+    crowd(&web, 8).await;
+    assert_eq!(heard(&web, &client).await, 200);
+    assert!(!left(&web).contains(client.session.as_ref().unwrap()));
+    drop(client);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_calls_run_in_all_sessions_nobody_makes_place() {
+    let web = Web::with(resumable, |limits| limits.max_sessions = 2).await;
+    web.be_patient();
+    let clients = [lose_call(&web).await, lose_call(&web).await];
+    let mut newcomer = web.client().await;
+    let got = newcomer.post(HELLO).await;
+    assert_eq!(got.status, 503, "{got:?}");
+    assert_eq!(error(&got.body).1, "TOO_MANY_SESSIONS");
+    for client in &clients {
+        assert_eq!(heard(&web, client).await, 200);
+    }
+    drop((clients, newcomer));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_people_are_asked_about_keeps_its_session_while_its_client_is_away() {
+    let web = Web::with(|_| None, |limits| limits.max_sessions = 3).await;
+    web.register_approver();
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client.post(&call("1", "deploy", "{}")).await;
+    assert_eq!(error(&got.body).0, -32001, "{got:?}");
+    let mut away = web.client().await;
+    away.session = client.session.take();
+    drop(client);
+    crowd(&web, 8).await;
+    assert_eq!(web.approvals(), [State::Pending]);
+    assert_eq!(heard(&web, &away).await, 200);
+    drop(away);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_the_server_keeps_its_session_until_it_is_over() {
+    let tasks = |seen: &Seen| {
+        let said = match seen.verb == "POST" {
+            true => seen.method(),
+            false => None,
+        };
+        let result = match said.as_deref() {
+            Some("tools/call") => r#"{"task":{"taskId":"t1","status":"working"}}"#,
+            Some("tasks/get") => r#"{"taskId":"t1","status":"completed"}"#,
+            _ => return None,
+        };
+        let json = "content-type: application/json\r\n";
+        Some(Answer::Body(200, json, seen.result(result)))
+    };
+    let web = Web::with(tasks, |limits| limits.max_sessions = 3).await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let got = client.post(&call("1", "read", "{}")).await;
+    assert!(got.body.contains("t1"), "{got:?}");
+    let mut away = web.client().await;
+    away.session = client.session.take();
+    drop(client);
+    crowd(&web, 8).await;
+    assert_eq!(heard(&web, &away).await, 200);
+    let get = r#"{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}"#;
+    let got = away.post(get).await;
+    assert!(got.body.contains("completed"), "{got:?}");
+    crowd(&web, 8).await;
+    assert_eq!(heard(&web, &away).await, 404);
+    drop(away);
     web.close().await;
 }

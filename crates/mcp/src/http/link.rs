@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use countersign_engine::Haste;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::places::Peer;
 use super::route::Route;
 use super::upstream::Idle;
 
@@ -49,7 +49,7 @@ pub(super) struct Link {
     waiting: Mutex<Waiting>,
     name: String,
     /// Who began it.
-    pub(super) peer: IpAddr,
+    pub(super) peer: Peer,
     census: Census,
     /// Where lines of a program go.
     pub(super) route: Route,
@@ -128,7 +128,7 @@ pub(super) struct Mailbox {
 impl Link {
     pub(super) fn new(
         mut opened: Opened,
-        peer: IpAddr,
+        peer: Peer,
         threads: Threads,
         census: Census,
     ) -> Arc<Self> {

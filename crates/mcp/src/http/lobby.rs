@@ -1,8 +1,6 @@
 //! The sessions of one server.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +17,7 @@ use super::farewell::Farewells;
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
 use super::loss::{Loss, UNREADABLE};
+use super::places::{self, Occupant, Peer};
 use super::pump::SLACK;
 use super::serve::Limits;
 use super::upstream::Upstream;
@@ -131,10 +130,10 @@ impl Lobby {
     /// A new session.
     pub(super) async fn open(
         self: &Arc<Self>,
-        peer: IpAddr,
+        peer: Peer,
         mut about: Vec<(&'static str, Json)>,
     ) -> Result<Arc<Link>, NoSession> {
-        self.make_place()?;
+        self.make_place(peer)?;
         about.push(("transport", Json::from("http")));
         about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
@@ -151,32 +150,36 @@ impl Lobby {
         }
     }
 
-    /// Sees to it that there is a place for another session. Of whoever has the most, the one that nobody has
-    /// used for longest makes place, so who fills all places keeps nobody else out. Its client begins anew, as
-    /// the protocol has it, and its server is told. A program is not ended: what it holds would be lost.
-    fn make_place(&self) -> Result<(), NoSession> {
+    /// Sees to it that there is a place for another session. One that makes place ends: its client begins anew, as
+    /// the protocol has it, and its server is told.
+    fn make_place(&self, newcomer: Peer) -> Result<(), NoSession> {
         let mut sessions = self.sessions();
         if sessions.len() < self.limits.max_sessions {
             return Ok(());
         }
-        let mut shares: HashMap<IpAddr, usize> = HashMap::new();
-        for known in sessions.values() {
-            *shares.entry(known.link.peer).or_default() += 1;
-        }
-        let is_unused = |known: &Known| {
-            Arc::strong_count(&known.link) == 1 && matches!(self.upstream, Upstream::Http(_))
-        };
-        let unused = sessions.iter().filter(|(_, known)| is_unused(known));
-        let first = unused.max_by_key(|(_, known)| {
-            let share = shares.get(&known.link.peer).copied();
-            (share.unwrap_or_default(), Reverse(known.used))
-        });
-        let first = first.map(|(name, _)| name.clone());
+        let first = self.who_goes(&sessions, newcomer);
         let gone = first.and_then(|name| sessions.remove_entry(&name));
         drop(sessions);
         let (name, known) = gone.ok_or(NoSession::Full)?;
         self.tell_end(&name, &known.link);
         Ok(())
+    }
+
+    fn who_goes(&self, sessions: &HashMap<String, Known>, newcomer: Peer) -> Option<String> {
+        let now = Instant::now();
+        let all = sessions.iter().map(|(name, known)| {
+            // A program is not ended: what it holds would be lost.
+            let may_go =
+                Arc::strong_count(&known.link) == 1 && matches!(self.upstream, Upstream::Http(_));
+            Occupant {
+                name,
+                peer: known.link.peer,
+                unfinished: may_go.then(|| known.link.session().unfinished(now)),
+                used: known.used,
+            }
+        });
+        let all: Vec<_> = all.collect();
+        places::who_goes(&all, newcomer).map(str::to_owned)
     }
 
     /// The server hears that a session is over, if it knows the session by this name.

@@ -24,6 +24,7 @@ use super::exchange::{Exchange, header_mismatch};
 use super::link::{Failed, Form, Link};
 use super::lobby::{Lobby, NoSession};
 use super::pages::Page;
+use super::places::Peer;
 use super::reply::{self, Waiting};
 use super::{headers, metadata, mirror, pages};
 
@@ -225,7 +226,8 @@ impl Connection {
         }
         if message.method == Some(Method::Initialize) {
             let link =
-                Box::pin(lobby.open(self.peer.ip(), self.about(headers, Some(message)))).await?;
+                Box::pin(lobby.open(Peer::of(self.peer.ip()), self.about(headers, Some(message))))
+                    .await?;
             self.keep(lobby, &link);
             return Ok(link);
         }
@@ -263,7 +265,8 @@ impl Connection {
                 }
             }
         }
-        let link = Box::pin(lobby.open(self.peer.ip(), self.about(headers, message))).await?;
+        let link =
+            Box::pin(lobby.open(Peer::of(self.peer.ip()), self.about(headers, message))).await?;
         let called = self.keep(lobby, &link);
         if let (Some(mut all), Some(id)) = (called, call)
             && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))

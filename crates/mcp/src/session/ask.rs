@@ -328,4 +328,4 @@ const KEY: &str = "countersign";
 /// What a client says that knows tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// How long a state can come back. The approval itself may end sooner.
-const STATE_LIFE: Duration = Duration::from_secs(3600);
+pub(super) const STATE_LIFE: Duration = Duration::from_secs(3600);

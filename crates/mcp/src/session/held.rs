@@ -36,6 +36,7 @@ impl Session {
             && let Some(round) = self.round(&call, approval, &refused, now)
         {
             self.asked.remove(&id);
+            self.told_to_come_back(now);
             return round.into();
         }
         let call = match form {
@@ -132,6 +133,7 @@ impl Session {
             // The request stands: the same call, made again, finds what was decided.
             let (form, refused) = (*form, held.refused.clone());
             self.asked.remove(id);
+            self.told_to_come_back(now);
             let answer = Effect::ToCaller(id.clone(), self.answer(id, form, &refused));
             return self
                 .close_question(id)

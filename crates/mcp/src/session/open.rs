@@ -23,6 +23,8 @@ struct OpenCall {
     seen: Option<Json>,
     max_output_bytes: u64,
     since: Instant,
+    /// The server has said that it is over.
+    is_over: bool,
 }
 
 impl OpenCalls {
@@ -39,8 +41,19 @@ impl OpenCalls {
             seen: running.seen_with_result(),
             max_output_bytes: running.constraints().max_output_bytes,
             since: Instant::now(),
+            is_over: false,
         };
         self.0.push_back((task, call));
+    }
+
+    /// Whether the server works on any of them, as far as it has said.
+    pub(super) fn is_any_open(&self) -> bool {
+        self.0.iter().any(|(_, call)| !call.is_over)
+    }
+
+    fn note_over(&mut self, task: &str) {
+        let known = self.0.iter_mut().filter(|(known, _)| known == task);
+        known.for_each(|(_, call)| call.is_over = true);
     }
 
     fn get(&self, task: &str) -> Option<&OpenCall> {
@@ -75,6 +88,9 @@ impl Session {
         id: Option<&Id>,
         (task, key): (&str, String),
     ) -> Effect {
+        if says_over(&frame, part, &key) {
+            self.open.note_over(task);
+        }
         let refusals = self.settings.refusals;
         let call = self.open.get(task);
         let length = part.end - part.start;
@@ -108,6 +124,16 @@ impl Session {
             },
         })))
     }
+}
+
+/// Whether a server says that a task is over: by its status, or by what came of it.
+fn says_over(frame: &Frame, told: Span, key: &str) -> bool {
+    let status = frame.text(frame.member(Some(told), "status"));
+    let is_end = matches!(
+        status.as_deref(),
+        Some("completed" | "failed" | "cancelled")
+    );
+    is_end || key.starts_with("tasks/result")
 }
 
 /// What a task has come to, as those see it who look at results: what the tool said stands where it

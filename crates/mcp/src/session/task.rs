@@ -358,6 +358,15 @@ impl Session {
             .collect()
     }
 
+    /// Whether a human is asked about a task that is not too old.
+    pub(super) fn has_task_that_waits(&self, now: Instant) -> bool {
+        let waits = |task: &Task| {
+            let age = now.saturating_duration_since(task.made);
+            age <= LIFE && matches!(task.stand, Stand::Waits(_))
+        };
+        self.tasks.all.values().any(waits)
+    }
+
     /// What still waits for a human when the session ends is taken back.
     pub(super) fn withdraw_tasks(&mut self) -> Vec<Effect> {
         let all = std::mem::take(&mut self.tasks.all).into_values();
