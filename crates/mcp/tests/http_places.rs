@@ -15,7 +15,7 @@ use countersign_approval::State;
 use countersign_event::EventType;
 use scene::{call, error};
 use tokio::sync::mpsc;
-use web::{Answer, Client, Seen, Web};
+use web::{Answer, Client, Seen, Web, header};
 
 /// Begins so many sessions, of which nothing is open.
 async fn crowd(web: &Web, count: usize) {
@@ -181,5 +181,93 @@ async fn a_task_of_the_server_keeps_its_session_until_it_is_over() {
     crowd(&web, 8).await;
     assert_eq!(heard(&web, &away).await, 404);
     drop(away);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_needs_no_place_takes_none_and_is_not_turned_away() {
+    let web = Web::with(resumable, |limits| limits.max_sessions = 2).await;
+    web.be_patient();
+    let stateless = r#"{"jsonrpc":"2.0","id":"s","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
+    let mut named = web.client().await;
+    named.initialize().await;
+    let mut idle = web.client().await;
+    idle.session = named.session.take();
+    named.initialize().await;
+    for _ in 0..4 {
+        let got = web.client().await.ask("POST", headers, stateless).await;
+        assert_eq!(got.status, 200, "{got:?}");
+    }
+    assert_eq!(heard(&web, &idle).await, 200);
+    assert_eq!(left(&web), [""; 0]);
+    // Also where nobody can make place.
+    drop((named, idle));
+    let clients = [lose_call(&web).await, lose_call(&web).await];
+    assert_eq!(web.client().await.post(HELLO).await.status, 503);
+    let got = web.client().await.ask("POST", headers, stateless).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    drop(clients);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_makes_place_for_whom_the_server_does_not_let_in() {
+    let strict = |seen: &Seen| {
+        let hello = seen.verb == "POST" && seen.method().as_deref() == Some("initialize");
+        let is_stranger = hello && seen.header("authorization").is_none();
+        is_stranger.then(|| Answer::Body(401, "www-authenticate: Bearer\r\n", Vec::new()))
+    };
+    let web = Web::with(strict, |limits| limits.max_sessions = 2).await;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = web.client().await;
+        let got = client.ask("POST", "authorization: a\r\n", HELLO).await;
+        let mut away = web.client().await;
+        away.session = header(&got.head, "mcp-session-id");
+        clients.push(away);
+    }
+    for _ in 0..4 {
+        let mut stranger = web.client().await;
+        assert_eq!(stranger.post(HELLO).await.status, 401);
+    }
+    for client in &clients {
+        assert_eq!(heard(&web, client).await, 200);
+    }
+    drop(clients);
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_at_the_same_time_takes_no_more_places_than_there_are() {
+    let together = std::sync::Arc::new(std::sync::Barrier::new(4));
+    let waits = move |seen: &Seen| {
+        let hello = seen.verb == "POST" && seen.method().as_deref() == Some("initialize");
+        if hello {
+            // All of them were let in by the door before the server answers one.
+            tokio::task::block_in_place(|| together.wait());
+        }
+        None
+    };
+    let web = Web::with(waits, |limits| limits.max_sessions = 2).await;
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = web.client().await;
+        client.start("POST", "", HELLO).await;
+        clients.push(client);
+    }
+    let mut named = 0;
+    for client in &mut clients {
+        let got = client.finish().await;
+        match header(&got.head, "mcp-session-id") {
+            Some(_) => named += 1,
+            None => assert_eq!(error(&got.body).1, "TOO_MANY_SESSIONS"),
+        }
+    }
+    // Each has its session in hand, so none of them makes place.
+    assert_eq!(named, 2);
+    web.until("the server hears who has none", |web| left(web).len() == 2)
+        .await;
+    drop(clients);
     web.close().await;
 }

@@ -16,7 +16,7 @@ use super::beside::Beside;
 use super::farewell::Farewells;
 use super::headers::SESSION;
 use super::link::{Census, Failed, LARGE, Link, Reception, Threads};
-use super::loss::{Loss, UNREADABLE};
+use super::loss::{FULL, Loss, UNREADABLE};
 use super::places::{self, Occupant, Peer};
 use super::pump::SLACK;
 use super::serve::Limits;
@@ -133,7 +133,6 @@ impl Lobby {
         peer: Peer,
         mut about: Vec<(&'static str, Json)>,
     ) -> Result<Arc<Link>, NoSession> {
-        self.make_place(peer)?;
         about.push(("transport", Json::from("http")));
         about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
@@ -150,18 +149,39 @@ impl Lobby {
         }
     }
 
-    /// Sees to it that there is a place for another session. One that makes place ends: its client begins anew, as
-    /// the protocol has it, and its server is told.
-    fn make_place(&self, newcomer: Peer) -> Result<(), NoSession> {
-        let mut sessions = self.sessions();
-        if sessions.len() < self.limits.max_sessions {
-            return Ok(());
+    /// Whether there is a place for another session, or one that would make place. None does before the new one
+    /// has a name.
+    pub(super) fn has_place(&self, newcomer: Peer) -> Result<(), NoSession> {
+        let sessions = self.sessions();
+        let is_free = sessions.len() < self.limits.max_sessions;
+        match is_free || self.who_goes(&sessions, newcomer).is_some() {
+            true => Ok(()),
+            false => Err(NoSession::Full),
         }
-        let first = self.who_goes(&sessions, newcomer);
-        let gone = first.and_then(|name| sessions.remove_entry(&name));
+    }
+
+    /// Gives a session a place under this name. One that makes place for it ends: its client begins anew, as the
+    /// protocol has it, and its server is told.
+    fn give_place(&self, name: &str, link: &Arc<Link>) -> Result<(), Loss> {
+        let mut sessions = self.sessions();
+        if sessions.contains_key(name) {
+            // SECURITY: two clients under one name would hear each other.
+            return Err(UNREADABLE);
+        }
+        let mut gone = None;
+        if sessions.len() >= self.limits.max_sessions {
+            let first = self.who_goes(&sessions, link.peer).ok_or(FULL)?;
+            gone = sessions.remove_entry(&first);
+        }
+        let known = Known {
+            link: Arc::clone(link),
+            used: Instant::now(),
+        };
+        sessions.insert(name.to_owned(), known);
         drop(sessions);
-        let (name, known) = gone.ok_or(NoSession::Full)?;
-        self.tell_end(&name, &known.link);
+        if let Some((name, known)) = gone {
+            self.tell_end(&name, &known.link);
+        }
         Ok(())
     }
 
@@ -245,17 +265,11 @@ impl Lobby {
         let digest = Digest::of(name.as_bytes()).to_string();
         link.introduce(Json::object([("mcp_session", Json::from(digest))]))
             .await;
-        let known = Known {
-            link: Arc::clone(link),
-            used: Instant::now(),
-        };
-        let mut sessions = self.sessions();
-        if sessions.contains_key(name) {
-            // SECURITY: two clients under one name would hear each other.
-            return Err(UNREADABLE);
+        let placed = self.give_place(name, link);
+        if let Err(FULL) = placed {
+            self.tell_end(name, link);
         }
-        sessions.insert(name.to_owned(), known);
-        Ok(())
+        placed
     }
 
     /// A session is over.

@@ -9,7 +9,7 @@ use super::exchange::{Exchange, answered};
 use super::reply::{self, Waiting};
 
 /// Why a server's answer is missing.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loss {
     /// For the log.
     pub(super) code: &'static str,
@@ -66,6 +66,12 @@ pub(super) const REDIRECTED: Loss = Loss {
     code: "server_redirects",
     reason: "SERVER_REDIRECTS",
     text: "the server sends clients elsewhere; tell the operator to give its new address, do not retry",
+};
+/// Others were faster to take the last place.
+pub(super) const FULL: Loss = Loss {
+    code: "too_many_sessions",
+    reason: "TOO_MANY_SESSIONS",
+    text: "refused: too many sessions; try again later",
 };
 pub(super) const BROKEN_OFF: Loss = Loss {
     code: "server_gone",

@@ -225,9 +225,9 @@ impl Connection {
             Ok(None) | Err(_) => {}
         }
         if message.method == Some(Method::Initialize) {
-            let link =
-                Box::pin(lobby.open(Peer::of(self.peer.ip()), self.about(headers, Some(message))))
-                    .await?;
+            let peer = Peer::of(self.peer.ip());
+            lobby.has_place(peer)?;
+            let link = Box::pin(lobby.open(peer, self.about(headers, Some(message)))).await?;
             self.keep(lobby, &link);
             return Ok(link);
         }

@@ -18,7 +18,7 @@ use super::body::Sent;
 use super::exchange::{Attended, Exchange, Turn, answered};
 use super::headers::SESSION;
 use super::link::{Came, Letter, Link};
-use super::loss::{TIMEOUT, UNREADABLE};
+use super::loss::{FULL, TIMEOUT, UNREADABLE};
 use super::pipes::Pipes;
 use super::reply::{self, Waiting};
 use super::sse;
@@ -225,8 +225,13 @@ impl Exchange {
         if self.method == Some(Method::Initialize) {
             let name = self.link.name().to_owned();
             let registered = self.lobby.register_as(&name, &self.link).await;
-            if let (Ok(()), Ok(name)) = (registered, HeaderValue::try_from(name)) {
-                response.headers_mut().insert(SESSION, name);
+            match (registered, HeaderValue::try_from(name)) {
+                (Ok(()), Ok(name)) => drop(response.headers_mut().insert(SESSION, name)),
+                (Err(FULL), _) => {
+                    let busy = StatusCode::SERVICE_UNAVAILABLE;
+                    response = reply::error(busy, &FULL.refused(), self.id.as_ref());
+                }
+                (Ok(()) | Err(_), _) => {}
             }
         }
         answered(waiting, response);
