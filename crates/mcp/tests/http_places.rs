@@ -271,3 +271,38 @@ async fn who_comes_at_the_same_time_takes_no_more_places_than_there_are() {
     drop(clients);
     web.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_used_until_it_ends() {
+    let (events, stream) = mpsc::unbounded_channel();
+    let stream = std::sync::Mutex::new(Some(stream));
+    let listens = move |seen: &Seen| {
+        let stream = stream.lock().unwrap().take_if(|_| seen.verb == "GET")?;
+        Some(Answer::Events(stream))
+    };
+    let web = Web::with(listens, |limits| limits.max_sessions = 3).await;
+    let mut names = Vec::new();
+    let mut client = web.client().await;
+    for _ in 0..3 {
+        client.session = None;
+        client.initialize().await;
+        names.push(client.session.clone());
+    }
+    let mut listener = web.client().await;
+    listener.session = names[0].clone();
+    listener.start("GET", "", "").await;
+    assert_eq!(listener.head().await.0, 200);
+    let mut other = web.client().await;
+    other.session = names[1].clone();
+    assert_eq!(heard(&web, &other).await, 200);
+    assert_eq!(heard(&web, &client).await, 200);
+    drop(events);
+    assert_eq!(listener.piece().await, None);
+    // So the other two were unused for longer.
+    client.session = None;
+    client.initialize().await;
+    assert_eq!(heard(&web, &other).await, 404);
+    assert_eq!(heard(&web, &listener).await, 200);
+    drop((client, listener, other));
+    web.close().await;
+}

@@ -484,6 +484,13 @@ impl Exchange {
     }
 }
 
+/// A stream is used until it ends.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.link.touch();
+    }
+}
+
 /// The response to a client that may be gone.
 pub(super) fn answered(waiting: Waiting, response: Response<super::body::Sent>) {
     // Who is gone hears nothing.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,9 @@ pub(super) struct Link {
     name: String,
     /// Who began it.
     pub(super) peer: Peer,
+    began: Instant,
+    /// When anybody used it last, in microseconds since then.
+    used: AtomicU64,
     census: Census,
     /// Where lines of a program go.
     pub(super) route: Route,
@@ -141,6 +144,8 @@ impl Link {
             waiting: Mutex::default(),
             name: opened.name,
             peer,
+            began: Instant::now(),
+            used: AtomicU64::new(0),
             census,
             route: Route::default(),
             idle: Idle::default(),
@@ -313,6 +318,19 @@ impl Link {
     pub(super) async fn leave(self: &Arc<Self>) {
         let effects = self.change(None, Session::client_closed);
         drop(self.drive(effects, None).await);
+    }
+
+    /// Somebody uses it.
+    pub(super) fn touch(&self) {
+        let since = u64::try_from(self.began.elapsed().as_micros());
+        self.used
+            .store(since.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// When anybody used it last.
+    pub(super) fn used(&self) -> Instant {
+        let since = Duration::from_micros(self.used.load(Ordering::Relaxed));
+        self.began.checked_add(since).unwrap_or(self.began)
     }
 
     pub(super) fn is_late(&self, now: Instant) -> bool {

@@ -32,14 +32,14 @@ pub(super) struct Lobby {
     reception: Arc<dyn Reception>,
     threads: Threads,
     census: Census,
-    sessions: Mutex<HashMap<String, Known>>,
+    sessions: Mutex<HashMap<String, Arc<Link>>>,
     /// Sessions without a name, by what they have given out and want back.
-    handles: Mutex<HashMap<String, Known>>,
+    handles: Mutex<HashMap<String, Handle>>,
     farewells: Farewells,
     is_closing: watch::Sender<bool>,
 }
 
-struct Known {
+struct Handle {
     link: Arc<Link>,
     used: Instant,
 }
@@ -99,32 +99,33 @@ impl Lobby {
         let Some(name) = only(headers, &SESSION).map_err(|_| NoSession::Unknown)? else {
             return Ok(None);
         };
-        let mut sessions = self.sessions();
-        let known = sessions.get_mut(name).ok_or(NoSession::Unknown)?;
-        known.used = Instant::now();
-        Ok(Some(Arc::clone(&known.link)))
+        let sessions = self.sessions();
+        let link = sessions.get(name).ok_or(NoSession::Unknown)?;
+        link.touch();
+        Ok(Some(Arc::clone(link)))
     }
 
     /// Whoever brings this back is to find this session.
     ///
     /// SECURITY: it is sealed, so nobody can guess it, and it opens nothing but what it was made for.
     pub(super) fn remember(&self, handle: String, link: &Arc<Link>) {
-        let known = Known {
+        let kept = Handle {
             link: Arc::clone(link),
             used: Instant::now(),
         };
         let mut handles = self.handles();
         if handles.len() < self.limits.max_sessions {
-            handles.insert(handle, known);
+            handles.insert(handle, kept);
         }
     }
 
     /// The session that has given this out.
     pub(super) fn that_gave(&self, handle: &str) -> Option<Arc<Link>> {
         let mut handles = self.handles();
-        let known = handles.get_mut(handle)?;
-        known.used = Instant::now();
-        Some(Arc::clone(&known.link))
+        let kept = handles.get_mut(handle)?;
+        kept.used = Instant::now();
+        kept.link.touch();
+        Some(Arc::clone(&kept.link))
     }
 
     /// A new session.
@@ -173,29 +174,25 @@ impl Lobby {
             let first = self.who_goes(&sessions, link.peer).ok_or(FULL)?;
             gone = sessions.remove_entry(&first);
         }
-        let known = Known {
-            link: Arc::clone(link),
-            used: Instant::now(),
-        };
-        sessions.insert(name.to_owned(), known);
+        link.touch();
+        sessions.insert(name.to_owned(), Arc::clone(link));
         drop(sessions);
-        if let Some((name, known)) = gone {
-            self.tell_end(&name, &known.link);
+        if let Some((name, link)) = gone {
+            self.tell_end(&name, &link);
         }
         Ok(())
     }
 
-    fn who_goes(&self, sessions: &HashMap<String, Known>, newcomer: Peer) -> Option<String> {
+    fn who_goes(&self, sessions: &HashMap<String, Arc<Link>>, newcomer: Peer) -> Option<String> {
         let now = Instant::now();
-        let all = sessions.iter().map(|(name, known)| {
+        let all = sessions.iter().map(|(name, link)| {
             // A program is not ended: what it holds would be lost.
-            let may_go =
-                Arc::strong_count(&known.link) == 1 && matches!(self.upstream, Upstream::Http(_));
+            let may_go = Arc::strong_count(link) == 1 && matches!(self.upstream, Upstream::Http(_));
             Occupant {
                 name,
-                peer: known.link.peer,
-                unfinished: may_go.then(|| known.link.session().unfinished(now)),
-                used: known.used,
+                peer: link.peer,
+                unfinished: may_go.then(|| link.session().unfinished(now)),
+                used: link.used(),
             }
         });
         let all: Vec<_> = all.collect();
@@ -254,9 +251,7 @@ impl Lobby {
 
     fn is_named(&self, link: &Arc<Link>) -> bool {
         let sessions = self.sessions();
-        sessions
-            .values()
-            .any(|known| Arc::ptr_eq(&known.link, link))
+        sessions.values().any(|known| Arc::ptr_eq(known, link))
     }
 
     /// From now on clients know the session by this name.
@@ -275,8 +270,8 @@ impl Lobby {
     /// A session is over.
     pub(super) fn forget(&self, headers: &HeaderMap) {
         if let Ok(Some(name)) = only(headers, &SESSION) {
-            let known = self.sessions().remove(name);
-            drop(known);
+            let link = self.sessions().remove(name);
+            drop(link);
         }
     }
 
@@ -306,19 +301,20 @@ impl Lobby {
     /// Lets go of sessions that nobody has used for long, and looks at the clock for the others.
     pub(super) async fn sweep(self: &Arc<Self>) {
         let now = Instant::now();
-        let is_idle = |known: &Known| {
-            // Somebody who listens holds the session too.
-            let alone = Arc::strong_count(&known.link) == 1;
-            alone && now.duration_since(known.used) > self.limits.idle_time
-        };
-        let is_old = |known: &Known| now.duration_since(known.used) > self.limits.idle_time;
+        let is_old = |used: Instant| now.saturating_duration_since(used) > self.limits.idle_time;
+        // Somebody who listens holds the session too.
+        let is_idle = |link: &Arc<Link>| Arc::strong_count(link) == 1 && is_old(link.used());
         let (mut idle, mut late) = (Vec::new(), Vec::new());
-        idle.extend(self.handles().extract_if(|_, known| is_old(known)));
+        {
+            let mut handles = self.handles();
+            let old = handles.extract_if(|_, kept| is_old(kept.used));
+            idle.extend(old.map(|(_, kept)| kept.link));
+        }
         {
             let mut sessions = self.sessions();
-            idle.extend(sessions.extract_if(|_, known| is_idle(known)));
-            let links = sessions.iter().map(|(name, known)| (name, &known.link));
-            let links = links.filter(|(_, link)| link.is_late(now));
+            let gone = sessions.extract_if(|_, link| is_idle(link));
+            idle.extend(gone.map(|(_, link)| link));
+            let links = sessions.iter().filter(|(_, link)| link.is_late(now));
             late.extend(links.map(|(name, link)| (name.clone(), Arc::clone(link))));
         }
         drop(idle);
@@ -331,11 +327,11 @@ impl Lobby {
         }
     }
 
-    fn handles(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn handles(&self) -> MutexGuard<'_, HashMap<String, Handle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
