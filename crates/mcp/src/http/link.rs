@@ -53,6 +53,8 @@ pub(super) struct Link {
     began: Instant,
     /// When anybody used it last, in microseconds since then.
     used: AtomicU64,
+    /// Why it ends, if not because its clients are gone.
+    ending: OnceLock<&'static str>,
     census: Census,
     /// Where lines of a program go.
     pub(super) route: Route,
@@ -146,6 +148,7 @@ impl Link {
             peer,
             began: Instant::now(),
             used: AtomicU64::new(0),
+            ending: OnceLock::new(),
             census,
             route: Route::default(),
             idle: Idle::default(),
@@ -320,6 +323,11 @@ impl Link {
         drop(self.drive(effects, None).await);
     }
 
+    /// The log is to say this when it ends.
+    pub(super) fn ends_for(&self, reason: &'static str) {
+        self.ending.get_or_init(|| reason);
+    }
+
     /// Somebody uses it.
     pub(super) fn touch(&self) {
         let since = u64::try_from(self.began.elapsed().as_micros());
@@ -418,6 +426,7 @@ impl Drop for Link {
         let session = self.session.get_mut();
         let effects = session.unwrap_or_else(PoisonError::into_inner).end();
         let (gate, census) = (Arc::clone(&self.gate), self.census.clone());
+        let reason = self.ending.get().copied().unwrap_or("client_closed");
         let end = move || {
             let _census = census;
             for effect in effects {
@@ -426,7 +435,7 @@ impl Drop for Link {
                 }
             }
             // Nobody is left who could be told that it was not recorded.
-            let _ = gate.terminate("client_closed");
+            let _ = gate.terminate(reason);
         };
         match self.threads.runtime.get() {
             Some(runtime) => drop(runtime.spawn_blocking(end)),

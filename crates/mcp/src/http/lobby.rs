@@ -179,15 +179,28 @@ impl Lobby {
         drop(sessions);
         if let Some((name, link)) = gone {
             self.tell_end(&name, &link);
+            link.ends_for("place_taken");
+            self.handles()
+                .retain(|_, kept| !Arc::ptr_eq(&kept.link, &link));
         }
         Ok(())
     }
 
     fn who_goes(&self, sessions: &HashMap<String, Arc<Link>>, newcomer: Peer) -> Option<String> {
         let now = Instant::now();
+        // Its names, and what was given out to come back with, keep a session and do not use it.
+        let handles = self.handles();
+        let known = sessions
+            .values()
+            .chain(handles.values().map(|one| &one.link));
+        let mut kept: HashMap<*const Link, usize> = HashMap::new();
+        for link in known {
+            *kept.entry(Arc::as_ptr(link)).or_default() += 1;
+        }
+        let is_in_hand = |link| Some(&Arc::strong_count(link)) != kept.get(&Arc::as_ptr(link));
         let all = sessions.iter().map(|(name, link)| {
             // A program is not ended: what it holds would be lost.
-            let may_go = Arc::strong_count(link) == 1 && matches!(self.upstream, Upstream::Http(_));
+            let may_go = !is_in_hand(link) && matches!(self.upstream, Upstream::Http(_));
             Occupant {
                 name,
                 peer: link.peer,
@@ -337,3 +350,6 @@ impl Lobby {
 }
 
 pub(super) const SWEEP: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use super::exchange::{Exchange, answered};
 use super::reply::{self, Waiting};
 
 /// Why a server's answer is missing.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loss {
     /// For the log.
     pub(super) code: &'static str,

@@ -34,7 +34,7 @@ impl Session {
 
     /// The client was told to come back for a call that people were asked about. Whether it still has a reason to
     /// is not known here; after an hour it is too late for what it was given.
-    pub(super) fn told_to_come_back(&mut self, now: Instant) {
+    pub(crate) fn told_to_come_back(&mut self, now: Instant) {
         self.comes_back_until = now.checked_add(STATE_LIFE);
     }
 }
