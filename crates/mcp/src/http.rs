@@ -21,6 +21,7 @@ mod headers;
 mod link;
 mod lobby;
 mod loss;
+mod mailbox;
 mod metadata;
 mod mirror;
 mod pages;

@@ -25,6 +25,8 @@ pub(crate) enum Carries {
     Word,
     /// Something of our own making.
     Own,
+    /// The same, because the client's request with this id needs it: whoever made that is let in for it.
+    OwnFor(Id),
 }
 
 /// A call that the engine has begun.
@@ -64,6 +66,14 @@ impl Outbound {
         Self {
             bytes,
             carries: Carries::Own,
+        }
+    }
+
+    /// The same, where a request of the client needs the answer.
+    pub(crate) fn own_for(id: Id, bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            carries: Carries::OwnFor(id),
         }
     }
 

@@ -13,7 +13,7 @@ mod web;
 use std::time::Duration;
 
 use countersign_event::EventType;
-use scene::call;
+use scene::{call, error};
 use web::{Answer, Seen, Web};
 
 /// A server that keeps its sessions in its own book, or leaves that to the door.
@@ -140,5 +140,89 @@ async fn a_client_that_gives_up_its_list_takes_no_call_along() {
     assert!(got.body.contains("done"), "{got:?}");
     assert_eq!(lists(&web), 2);
     drop(client);
+    web.close().await;
+}
+
+/// A server that lists its tools only for whoever has the right credential. It turns away others when it is told to.
+fn choosy(turns_away: std::sync::mpsc::Receiver<()>) -> impl Fn(&Seen) -> Option<Answer> {
+    let turns_away = std::sync::Mutex::new(turns_away);
+    move |seen| {
+        let is_list = seen.verb == "POST" && seen.method().as_deref() == Some("tools/list");
+        let is_good = seen.header("authorization").as_deref() == Some("good");
+        (is_list && !is_good).then(|| {
+            // A door that is gone waits for nothing.
+            let _ = tokio::task::block_in_place(|| turns_away.lock().unwrap().recv());
+            Answer::Body(401, "www-authenticate: Bearer\r\n", Vec::new())
+        })
+    }
+}
+
+/// Which credentials came with requests for the tools.
+fn lists(web: &Web) -> Vec<String> {
+    let seen = web.seen().into_iter();
+    let lists = seen.filter(|seen| seen.method().as_deref() == Some("tools/list"));
+    lists
+        .map(|seen| seen.header("authorization").unwrap())
+        .collect()
+}
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":"l","method":"tools/list"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_asked_for_with_the_credential_of_the_call_that_waits_for_it() {
+    for leaves in [true, false] {
+        let (turn_away, turns_away) = std::sync::mpsc::channel();
+        let web = Web::with(choosy(turns_away), |_| {}).await;
+        let mut client = web.client().await;
+        client.initialize().await;
+        let mut lister = web.client().await;
+        lister.session = client.session.clone();
+        lister.start("POST", "authorization: bad\r\n", LIST).await;
+        web.until("the server is asked", |web| lists(web).len() == 1)
+            .await;
+        let read = call("1", "read", "{}");
+        client.start("POST", "authorization: good\r\n", &read).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        match leaves {
+            true => drop(lister),
+            false => {
+                turn_away.send(()).unwrap();
+                assert_eq!(lister.finish().await.status, 401);
+            }
+        }
+        let got = client.finish().await;
+        assert!(got.body.contains("done"), "{got:?}");
+        assert_eq!(lists(&web), ["bad", "good"]);
+        drop((turn_away, client));
+        web.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_let_in_for_the_tools_takes_no_other_call_along_and_hears_why() {
+    let (turn_away, turns_away) = std::sync::mpsc::channel();
+    let web = Web::with(choosy(turns_away), |_| {}).await;
+    let mut stranger = web.client().await;
+    stranger.initialize().await;
+    let mut client = web.client().await;
+    client.session = stranger.session.clone();
+    let read = call("1", "read", "{}");
+    stranger
+        .start("POST", "authorization: bad\r\n", &read)
+        .await;
+    web.until("the server is asked", |web| lists(web).len() == 1)
+        .await;
+    let read = call("2", "read", "{}");
+    client.start("POST", "authorization: good\r\n", &read).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    turn_away.send(()).unwrap();
+    let got = stranger.finish().await;
+    assert_eq!(error(&got.body).1, "TOOL_UNLISTED");
+    let why = "the server's list of tools is not known";
+    assert!(got.body.contains(why), "{got:?}");
+    let got = client.finish().await;
+    assert!(got.body.contains("done"), "{got:?}");
+    assert_eq!(lists(&web), ["bad", "good"]);
+    drop((turn_away, stranger, client));
     web.close().await;
 }

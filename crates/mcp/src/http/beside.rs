@@ -7,7 +7,7 @@ use hyper::Method as Verb;
 use hyper::Response;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use crate::frame::{Frame, FrameLimits, Kind};
+use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::outbound::Outbound;
 
 use super::headers::{self, SESSION};
@@ -63,11 +63,7 @@ impl Beside {
         // What comes back may want to be answered in the same way.
         Box::pin(async move {
             let limit = self.lobby.limits.response_time;
-            let asked = Frame::read(bytes.clone(), &FrameLimits::default()).ok();
-            let asked = asked.and_then(|frame| match frame.kind() {
-                Kind::Request { id, .. } => Some(id.clone()),
-                _ => None,
-            });
+            let asked = asked(bytes.clone());
             let heard = async {
                 let Upstream::Http(remote) = &self.lobby.upstream else {
                     return;
@@ -134,5 +130,14 @@ impl Beside {
     async fn apply(&self, effects: Vec<crate::Effect>) {
         let came = self.link.drive(effects, None).await;
         self.send_all(came.to_server);
+    }
+}
+
+/// The id of a request of ours.
+pub(super) fn asked(bytes: Vec<u8>) -> Option<Id> {
+    let frame = Frame::read(bytes, &FrameLimits::default()).ok()?;
+    match frame.kind() {
+        Kind::Request { id, .. } => Some(id.clone()),
+        _ => None,
     }
 }

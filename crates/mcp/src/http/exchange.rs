@@ -18,9 +18,10 @@ use crate::{Effect, FrameLimits, Method};
 
 use super::beside::Beside;
 use super::early::Ear;
-use super::link::{self, Came, Form, InHand, Letter, Link, Mailbox};
+use super::link::{self, Came, Form, InHand, Link};
 use super::lobby::Lobby;
 use super::loss::{Loss, REDIRECTED, SERVER_GONE, TIMEOUT, UNREADABLE};
+use super::mailbox::{Letter, Mailbox};
 use super::reply::{self, Waiting};
 use super::request::{is_utf8, mismatched};
 use super::upstream::{Served, Upstream};
@@ -350,6 +351,10 @@ impl Exchange {
                 to_client: vec![bytes],
                 ..Came::default()
             },
+            Letter::Question(question) => Came {
+                to_server: vec![question],
+                ..Came::default()
+            },
         }
     }
 
@@ -369,7 +374,7 @@ impl Exchange {
             let is_main = match outbound.carries() {
                 Carries::Request(id) => Some(id) == self.id.as_ref(),
                 Carries::Word => self.id.is_none() && self.verb == Verb::POST,
-                Carries::Own => false,
+                Carries::Own | Carries::OwnFor(_) => false,
             };
             match is_main {
                 true => main = Some(outbound),

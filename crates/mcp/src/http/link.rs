@@ -1,7 +1,7 @@
 //! One session with its gate, and everybody who waits for it.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 use countersign_canon::Json;
 use countersign_engine::Haste;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
+use super::beside::asked;
+use super::mailbox::{Letter, Mailbox, Waiting};
 use super::places::Peer;
 use super::route::Route;
 use super::upstream::Idle;
 
 use crate::frame::{Frame, Id};
 use crate::gate::{Lost, Quick, Waits};
-use crate::outbound::Outbound;
+use crate::outbound::{Carries, Outbound};
 use crate::stdio::Host;
 use crate::{Done, Effect, Gate, Job, Session};
 
@@ -46,7 +48,7 @@ pub(super) struct Link {
     gate: Arc<Gate>,
     host: Arc<Mutex<Box<dyn Host + Send>>>,
     threads: Threads,
-    waiting: Mutex<Waiting>,
+    pub(super) waiting: Mutex<Waiting>,
     name: String,
     /// Who began it.
     pub(super) peer: Peer,
@@ -75,17 +77,6 @@ pub(super) enum Form {
 #[derive(Clone, Default)]
 pub(super) struct Census(Arc<()>);
 
-/// Something for a request that somebody else has caused.
-pub(super) enum Letter {
-    /// A job about it.
-    Job(Box<Job>),
-    /// A message for its client, with its share of what may wait.
-    Message {
-        bytes: Vec<u8>,
-        _place: Option<OwnedSemaphorePermit>,
-    },
-}
-
 /// The threads that wait for the disk.
 #[derive(Clone)]
 pub(super) struct Threads {
@@ -101,17 +92,6 @@ pub(super) struct Threads {
 /// INVARIANT: it stays on the thread that made it, as everything does that is done for a connection.
 pub(super) struct InHand(());
 
-/// Who waits for what becomes of a request of the client.
-#[derive(Default)]
-struct Waiting {
-    mailboxes: HashMap<Id, Numbered>,
-    /// A stream that was taken up again: it hears what nobody else waits for.
-    resumed: Option<Numbered>,
-    count: u64,
-}
-
-type Numbered = (u64, mpsc::UnboundedSender<Letter>);
-
 /// What came of some effects.
 #[derive(Default)]
 pub(super) struct Came {
@@ -119,15 +99,6 @@ pub(super) struct Came {
     pub(super) to_server: Vec<Outbound>,
     /// Under which the session is to be found again.
     pub(super) handles: Vec<String>,
-}
-
-/// Where jobs for a request arrive that somebody else has caused.
-pub(super) struct Mailbox {
-    link: Arc<Link>,
-    /// None for a stream that was taken up again.
-    id: Option<Id>,
-    number: u64,
-    jobs: mpsc::UnboundedReceiver<Letter>,
 }
 
 impl Link {
@@ -207,7 +178,7 @@ impl Link {
                 Effect::ToClient(bytes) => came.to_client.push(bytes),
                 Effect::ToCaller(id, bytes) if Some(&id) == mine => came.to_client.push(bytes),
                 Effect::ToCaller(id, bytes) => self.tell(&id, bytes),
-                Effect::ToServer(outbound) => came.to_server.push(outbound),
+                Effect::ToServer(outbound) => came.to_server.extend(self.hand_on(outbound, mine)),
                 Effect::Remember(handle) => came.handles.push(handle),
                 Effect::Job(job) => {
                     let Some(job) = self.hand_over(job, mine) else {
@@ -362,6 +333,27 @@ impl Link {
         came
     }
 
+    /// Gives what a request needs of the server to whoever carries that request; gives it back if that is
+    /// whoever asks, or nobody.
+    fn hand_on(&self, outbound: Outbound, mine: Option<&Id>) -> Option<Outbound> {
+        let owner = match outbound.carries() {
+            Carries::OwnFor(id) if Some(id) != mine => id.clone(),
+            _ => return Some(outbound),
+        };
+        match self.post(&owner, Letter::Question(outbound))? {
+            Letter::Question(outbound) => Some(outbound),
+            Letter::Job(_) | Letter::Message { .. } => None,
+        }
+    }
+
+    /// Whoever was to ask the server is gone: others who wait for the answer ask it.
+    pub(super) async fn not_asked(self: Arc<Self>, question: Outbound) {
+        if let Some(id) = asked(question.into_bytes()) {
+            let effects = self.change(None, |session| session.own_unanswered(&id));
+            drop(self.drive(effects, None).await);
+        }
+    }
+
     /// Gives a job to whom it belongs; gives it back if that is whoever asks, or nobody else.
     fn hand_over(&self, job: Box<Job>, mine: Option<&Id>) -> Option<Box<Job>> {
         let Some(owner) = owner(&job).filter(|owner| Some(owner) != mine) else {
@@ -371,7 +363,7 @@ impl Link {
         let job = match waiting.whose(&owner, &job) {
             Some(mailbox) => match mailbox.send(Letter::Job(job)).err()?.0 {
                 Letter::Job(job) => job,
-                Letter::Message { .. } => return None,
+                Letter::Message { .. } | Letter::Question(_) => return None,
             },
             None => job,
         };
@@ -382,41 +374,6 @@ impl Link {
             return None;
         }
         Some(job)
-    }
-
-    fn mailbox(self: &Arc<Self>, id: &Id) -> Mailbox {
-        self.mailbox_of(Some(id.clone()))
-    }
-
-    /// A client takes a stream up again: what it waits for comes here, unless somebody else has it.
-    pub(super) fn resumed(self: &Arc<Self>) -> Mailbox {
-        self.mailbox_of(None)
-    }
-
-    fn mailbox_of(self: &Arc<Self>, id: Option<Id>) -> Mailbox {
-        let (sender, jobs) = mpsc::unbounded_channel();
-        let mut waiting = lock(&self.waiting);
-        waiting.count += 1;
-        let number = waiting.count;
-        match id.clone() {
-            Some(id) => drop(waiting.mailboxes.insert(id, (number, sender))),
-            None => waiting.resumed = Some((number, sender)),
-        }
-        Mailbox {
-            link: Arc::clone(self),
-            id,
-            number,
-            jobs,
-        }
-    }
-}
-
-impl Waiting {
-    /// Where a job about this request goes. What is not begun is left to whoever asked for it.
-    fn whose(&self, owner: &Id, job: &Job) -> Option<&mpsc::UnboundedSender<Letter>> {
-        let resumed = self.resumed.as_ref().filter(|_| job.call().is_none());
-        let mailbox = self.mailboxes.get(owner).or(resumed);
-        mailbox.map(|(_, mailbox)| mailbox)
     }
 }
 
@@ -448,43 +405,6 @@ impl Census {
     /// How many know of it.
     pub(super) fn count(&self) -> usize {
         Arc::strong_count(&self.0)
-    }
-}
-
-impl Mailbox {
-    pub(super) async fn next(&mut self) -> Option<Letter> {
-        self.jobs.recv().await
-    }
-
-    /// What has come already.
-    pub(super) fn come(&mut self) -> Option<Letter> {
-        self.jobs.try_recv().ok()
-    }
-}
-
-impl Drop for Mailbox {
-    fn drop(&mut self) {
-        let mut waiting = lock(&self.link.waiting);
-        let is_ours = |(number, _): &Numbered| *number == self.number;
-        match &self.id {
-            Some(id) if waiting.mailboxes.get(id).is_some_and(is_ours) => {
-                waiting.mailboxes.remove(id);
-            }
-            None if waiting.resumed.as_ref().is_some_and(is_ours) => waiting.resumed = None,
-            Some(_) | None => {}
-        }
-        drop(waiting);
-        // Jobs that came too late: a call that was not decided is not begun any more.
-        self.jobs.close();
-        while let Ok(letter) = self.jobs.try_recv() {
-            let Letter::Job(job) = letter else { continue };
-            if let Some(id) = job.call().cloned() {
-                drop(self.link.session().done(Done::Dropped(id), Instant::now()));
-            } else {
-                let link = Arc::clone(&self.link);
-                tokio::spawn(async move { link.drive(vec![Effect::Job(job)], None).await });
-            }
-        }
     }
 }
 
@@ -556,7 +476,7 @@ pub(super) fn owner(job: &Job) -> Option<Id> {
     })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

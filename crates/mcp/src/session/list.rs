@@ -34,7 +34,7 @@ pub(super) struct Fetch {
     changed: bool,
     /// Calls that wait for the list, and until when.
     calls: Vec<(Call, Option<Instant>)>,
-    /// What the first waiting call brought along; a server may want it with each request.
+    /// What the call brought along for which the list was asked; a server may want it with each request.
     meta: Option<String>,
 }
 
@@ -43,6 +43,8 @@ pub(super) struct Own {
     /// The request for the page that follows.
     id: Id,
     pages: Pages,
+    /// The call for which it was asked: its client is let in, or not, by what came with it.
+    caller: Id,
     /// How many pages were asked for.
     count: u64,
     /// Calls have waited for it in vain. It still counts when it comes, but nobody waits for it any more.
@@ -126,7 +128,13 @@ impl Fetch {
     }
 
     /// Asks for the page of our own list that follows those we have.
-    fn ask(&mut self, cursor: Option<&str>, pages: Pages, count: u64) -> Option<Effect> {
+    fn ask(
+        &mut self,
+        caller: Id,
+        cursor: Option<&str>,
+        pages: Pages,
+        count: u64,
+    ) -> Option<Effect> {
         self.count += 1;
         let id = Id::own(&format!("countersign-{}-{}", self.nonce, self.count)).ok()?;
         let bytes = reply::tools_list(&id, self.meta.as_deref(), cursor);
@@ -136,10 +144,11 @@ impl Fetch {
         self.own.push(Own {
             id,
             pages,
+            caller: caller.clone(),
             count: count + 1,
             is_overdue: false,
         });
-        Some(Effect::ToServer(Outbound::own(bytes)))
+        Some(Effect::ToServer(Outbound::own_for(caller, bytes)))
     }
 
     /// What came before the page that has this cursor; `None` if nobody knows.
@@ -202,23 +211,24 @@ impl Pages {
 impl Session {
     /// A call waits until the tools are known.
     pub(super) fn wait_for_list(&mut self, call: Call, now: Instant) -> Vec<Effect> {
-        if let Kind::Request { params, .. } = call.frame.kind()
-            && self.list.calls.is_empty()
-        {
-            let meta = params.meta.map(|meta| call.frame.part(meta).to_vec());
-            self.list.meta = meta.and_then(|meta| String::from_utf8(meta).ok());
-        }
         let until = now.checked_add(self.settings.list_wait);
         self.list.calls.push((call, until));
         self.ask_for_list().into_iter().collect()
     }
 
-    /// Asks for the tools, if calls wait for them and no list is on its way.
+    /// Asks for the tools, if calls wait for them and no list is on its way: for the one that waits longest.
     pub(super) fn ask_for_list(&mut self) -> Option<Effect> {
-        if self.list.calls.is_empty() || self.is_list_coming() {
+        if self.is_list_coming() {
             return None;
         }
-        self.list.ask(None, Pages::default(), 0)
+        let (call, _) = self.list.calls.first()?;
+        let meta = match call.frame.kind() {
+            Kind::Request { params, .. } => params.meta.map(|meta| call.frame.part(meta).to_vec()),
+            _ => None,
+        };
+        let caller = call.id.clone();
+        self.list.meta = meta.and_then(|meta| String::from_utf8(meta).ok());
+        self.list.ask(caller, None, Pages::default(), 0)
     }
 
     fn is_list_coming(&self) -> bool {
@@ -228,12 +238,14 @@ impl Session {
             || self.asked.iter().any(|(_, asked)| is_wanted(asked))
     }
 
-    /// A list will not come. Calls that have waited for it go on, unless there is another one.
-    pub(super) fn list_lost(&mut self) -> Vec<Effect> {
-        match self.is_list_coming() {
-            true => Vec::new(),
-            false => self.release(),
-        }
+    /// A list of ours will not come. The call for which it was asked goes on without; others may be let in where
+    /// that was not.
+    pub(super) fn own_lost(&mut self, own: &Own) -> Vec<Effect> {
+        let calls = &mut self.list.calls;
+        let at = calls.iter().position(|(call, _)| call.id == own.caller);
+        let call = at.map(|at| calls.remove(at).0);
+        let call = call.map(|call| self.submit(call));
+        call.into_iter().chain(self.ask_for_list()).collect()
     }
 
     /// The client no longer wants a list. Calls do.
@@ -280,23 +292,25 @@ impl Session {
     }
 
     /// The server answered our own request: the client does not see it.
-    pub(super) fn own_listed(&mut self, frame: &Frame, own: Own) -> Vec<Effect> {
+    pub(super) fn own_listed(&mut self, frame: &Frame, mut own: Own) -> Vec<Effect> {
         let Some((listing, next)) = read(frame) else {
-            return self.list_lost();
+            return self.own_lost(&own);
         };
-        let mut pages = own.pages;
+        let mut pages = std::mem::take(&mut own.pages);
         pages.add(&listing);
         let Some(next) = next else {
             return vec![self.judge(pages)];
         };
         let cursor = String::from_utf8_lossy(frame.part(next));
         let asked = match cursor.len() <= LONGEST_CURSOR && own.count < MAX_PAGES {
-            true => self.list.ask(Some(&cursor), pages, own.count),
+            true => self
+                .list
+                .ask(own.caller.clone(), Some(&cursor), pages, own.count),
             false => None,
         };
         match asked {
             Some(asked) => vec![asked],
-            None => self.list_lost(),
+            None => self.own_lost(&own),
         }
     }
 

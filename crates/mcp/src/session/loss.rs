@@ -70,7 +70,7 @@ impl Session {
             }
             Some(Asked::List(_)) => {
                 let mut effects = vec![self.missing(id, code, instead)];
-                effects.extend(self.list_lost());
+                effects.extend(self.ask_for_list());
                 effects
             }
             Some(Asked::Task { .. } | Asked::Open | Asked::Plain) => {
@@ -80,10 +80,10 @@ impl Session {
         }
     }
 
-    /// Our own request for tools under this id will not be answered: calls that wait for it go on without.
+    /// Our own request for tools under this id will not be answered: what waits for it asks again, or goes on without.
     pub(crate) fn own_unanswered(&mut self, id: &Id) -> Vec<Effect> {
         match self.list.take_own(id) {
-            Some(_) => self.list_lost(),
+            Some(own) => self.own_lost(&own),
             None => Vec::new(),
         }
     }

@@ -114,7 +114,7 @@ impl Session {
             effects.push(Effect::ToServer(Outbound::own(cancelled)));
         }
         if matches!(asked, Some(Asked::List(_))) {
-            effects.extend(self.list_lost());
+            effects.extend(self.ask_for_list());
         }
         effects
     }

@@ -247,8 +247,8 @@ impl Session {
 
     /// What is told in the place of an answer that cannot be read, and what follows.
     fn unreadable(&mut self, id: &Id, error: &FrameError) -> (Delivery, Vec<Effect>) {
-        if self.list.take_own(id).is_some() {
-            return (Delivery::default(), self.list_lost());
+        if let Some(own) = self.list.take_own(id) {
+            return (Delivery::default(), self.own_lost(&own));
         }
         if matches!(
             self.asked.get(id),
@@ -270,7 +270,7 @@ impl Session {
                 let settled = settle(running, lost("server_frame_refused"), then);
                 return (Delivery::default(), vec![settled]);
             }
-            Some(Asked::List(_)) => self.list_lost(),
+            Some(Asked::List(_)) => self.ask_for_list().into_iter().collect(),
             Some(_) => Vec::new(),
         };
         let then = Delivery {

@@ -35,6 +35,8 @@ pub enum Standing {
     Accepted,
     /// The server does not list it.
     Unlisted,
+    /// There is no whole list that would say so.
+    Unknown,
     /// It is not what was accepted.
     Changed {
         /// What was accepted.
@@ -180,7 +182,10 @@ impl Shelf {
             return method;
         }
         // FAIL-CLOSED: what no longer counts says nothing about what the server shows now.
-        let now = match self.listed.get(name).filter(|_| self.complete) {
+        if !self.complete {
+            return Standing::Unknown;
+        }
+        let now = match self.listed.get(name) {
             None => return Standing::Unlisted,
             Some(Listed::Ambiguous) => return Standing::Ambiguous,
             Some(Listed::Once(digest, _)) => *digest,
@@ -275,6 +280,7 @@ impl Standing {
         let (reason, because) = match self {
             Self::Accepted => return None,
             Self::Unlisted => ("TOOL_UNLISTED", "the server does not list it"),
+            Self::Unknown => ("TOOL_UNLISTED", "the server's list of tools is not known"),
             Self::Changed {
                 by: Origin::Manifest,
                 ..
