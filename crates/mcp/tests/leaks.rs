@@ -13,20 +13,24 @@
 mod scene;
 mod web;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use scene::call;
 use web::{Answer, Client, Seen, Web, usual};
 
-/// Readers of the log are kept, up to eight of three files each, and how many there are depends on how
-/// many were needed at once. Twelve clients in each of three rounds would hold more.
-const LOG: usize = 24;
+/// How many threads there are.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
 
-/// What a process holds.
-fn held(what: &str) -> usize {
-    std::fs::read_dir(format!("/proc/self/{what}"))
-        .unwrap()
-        .count()
+/// What is open, but for the log: its readers are kept, and how many there are depends on how many were needed at
+/// once.
+fn files() -> Vec<PathBuf> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let open = open.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
+    open.filter(|path| !path.to_string_lossy().contains("/log.db"))
+        .collect()
 }
 
 /// A server that does each time something else that it should not.
@@ -81,15 +85,15 @@ async fn unruly_peers_leave_nothing_behind() {
         *web.opened.lock().unwrap() == web.count(countersign_event::EventType::Termination)
     };
     web.until("all sessions have ended", ended).await;
-    let (files, threads) = (held("fd"), held("task"));
+    let (open, running) = (files(), threads());
     for _ in 0..3 {
         round(&web).await;
     }
     web.until("all sessions have ended", ended).await;
     // Idle connections and threads end a little later than sessions.
-    web.until("files are let go", |_| held("fd") <= files + LOG)
-        .await;
-    web.until("threads are let go", |_| held("task") <= threads + 4)
+    let are_gone = web.comes(|_| files().len() <= open.len()).await;
+    assert!(are_gone, "{open:?} were open before, {:?} are", files());
+    web.until("threads are let go", |_| threads() <= running + 4)
         .await;
     web.close().await;
 }

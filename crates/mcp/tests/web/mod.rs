@@ -352,13 +352,18 @@ impl Web {
 
     /// Waits until something holds.
     pub async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        assert!(self.comes(holds).await, "never: {what}");
+    }
+
+    /// Whether it comes to hold.
+    pub async fn comes(&self, holds: impl Fn(&Self) -> bool) -> bool {
         for _ in 0..1000 {
             if holds(self) {
-                return;
+                return true;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("never: {what}");
+        false
     }
 
     /// Closes the door; the log verifies, every call that reached the server was begun in it, every
