@@ -3,6 +3,7 @@
 //! Everything here may wait for the disk, so a driver runs it beside the session, on as many threads
 //! as it likes.
 
+mod again;
 mod hold;
 mod look;
 mod object;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use countersign_approval::{Arguments, Tool};
+use countersign_approval::Tool;
 use countersign_canon::{Digest, Hash, Json};
 use countersign_engine::{
     ApprovalId, Engine, Hold, Intervened, Intervention, News, Origin, Outcome, Permit, Proposal,
@@ -129,8 +130,19 @@ pub struct Call {
     pub(crate) cancelled: Arc<AtomicBool>,
     /// The approval that it comes back for, after it was answered with a question.
     pub(crate) back: Option<ApprovalId>,
+    /// What people were asked about when it was made before, if nobody else waits for that.
+    pub(crate) again: Option<Again>,
+    /// What others of its session wait for.
+    pub(crate) awaited: Vec<ApprovalId>,
     /// When nobody had decided about it, and what had happened by then.
     pub(crate) seen: Option<(Instant, News)>,
+}
+
+/// A request for approval that its client is to make the same call for again.
+pub(crate) struct Again {
+    pub(crate) approval: ApprovalId,
+    /// What the client was told, or would have been.
+    pub(crate) refused: Refused,
 }
 
 /// What is delivered once something is recorded.
@@ -297,6 +309,7 @@ impl Gate {
 
     fn decide(&self, call: Call) -> Done {
         if call.cancelled.load(Ordering::Acquire) {
+            self.forget_again(&call);
             return Done::Dropped(call.id);
         }
         if let Some(objection) = call.objection
@@ -315,6 +328,9 @@ impl Gate {
                 }
                 _ => Done::Refused(call.id, hold::gone()),
             };
+        }
+        if let Some(approval) = self.asked_before(&call) {
+            return self.look(call, approval);
         }
         if let Some(approval) = self.approved(&call) {
             return self.redeem(call, approval);
@@ -400,17 +416,6 @@ impl Gate {
                 ..self.origin.clone()
             }),
         }
-    }
-
-    /// What was approved after its client had been told to come back.
-    fn approved(&self, call: &Call) -> Option<ApprovalId> {
-        if !self.has_asked.load(Ordering::Acquire) {
-            return None;
-        }
-        let args = Arguments::new(call.args.clone()).ok()?;
-        let found = self.engine.matching(&self.scope, &self.tool(call), &args);
-        // Whatever fails here fails again where the call is decided.
-        found.ok().flatten()
     }
 
     fn tool(&self, call: &Call) -> Tool {

@@ -4,6 +4,7 @@
 //! to send and [`Job`]s to run at the [gate](crate::Gate). It keeps who waits for what, so that
 //! every request gets exactly one answer, whatever the peers do.
 
+mod again;
 mod ask;
 mod calls;
 mod client;
@@ -62,6 +63,8 @@ pub struct Session {
     questions_asked: u64,
     /// Held calls that the client asks about.
     tasks: task::Tasks,
+    /// What people were asked about, and nobody waits for at the moment.
+    unawaited: again::Unawaited,
     /// Calls that the server has made tasks of.
     open: open::OpenCalls,
     /// How long the client may come back for a call that people were asked about.
@@ -159,6 +162,7 @@ impl Session {
             questions: Vec::new(),
             questions_asked: 0,
             tasks: task::Tasks::default(),
+            unawaited: again::Unawaited::default(),
             open: open::OpenCalls::default(),
             comes_back_until: None,
             began: Instant::now(),

@@ -29,14 +29,16 @@ pub(super) fn between(wanted: Option<&Arguments>, envelope: &Envelope) -> Option
 
 impl Engine {
     /// An approval of this session that is approved, in time and unused, for exactly this tool and
-    /// these arguments: for doors that refuse at first and let the agent try again.
+    /// these arguments: for doors that refuse at first and let the agent try again. `others` are waited for by
+    /// somebody else.
     pub fn matching(
         &self,
         scope: &countersign_event::Scope,
         tool: &Tool,
         args: &Arguments,
+        others: &[ApprovalId],
     ) -> Result<Option<ApprovalId>, crate::Refusal> {
-        Ok(self.try_matching(scope, tool, args)?)
+        Ok(self.try_matching(scope, tool, args, others)?)
     }
 
     fn try_matching(
@@ -44,12 +46,13 @@ impl Engine {
         scope: &countersign_event::Scope,
         tool: &Tool,
         args: &Arguments,
+        others: &[ApprovalId],
     ) -> Result<Option<ApprovalId>, Fault> {
         let reader = self.store().reader();
         let now = self.now()?;
         for row in reader.open_approvals(scope)? {
             let usable = row.state == State::Approved && row.ends.is_some_and(|end| now < end);
-            if !usable {
+            if !usable || others.contains(&row.id) {
                 continue;
             }
             let standing = standing(row, reader)?;

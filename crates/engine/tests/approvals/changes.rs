@@ -129,12 +129,17 @@ fn a_retry_finds_exactly_what_was_approved() {
     let envelope = scene.ask("c1");
     let wanted = args(r#"{"to":"c1","cents":500}"#);
     let find = |tool: &Tool, args: &Arguments| {
-        let found = scene.engine.matching(&scene.scope, tool, args);
+        let found = scene.engine.matching(&scene.scope, tool, args, &[]);
         found.unwrap()
     };
     assert_eq!(find(&pay(), &wanted), None);
     scene.approve(0, &envelope);
     assert_eq!(find(&pay(), &wanted), Some(envelope.id()));
+    let others = [envelope.id()];
+    let found = scene
+        .engine
+        .matching(&scene.scope, &pay(), &wanted, &others);
+    assert_eq!(found.unwrap(), None);
     assert_eq!(find(&pay(), &args(r#"{"cents":501,"to":"c1"}"#)), None);
     let other = Tool {
         server: Some("bank".to_owned()),

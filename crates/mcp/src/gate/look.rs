@@ -31,6 +31,9 @@ impl Gate {
             Ok(Some(standing)) => match hold::verdict(&standing, &|| self.engine.denial(&standing))
             {
                 hold::Verdict::Waits(refused) => {
+                    // Who makes a call again hears of it as before.
+                    let before = call.again.as_ref().map(|again| again.refused.clone());
+                    let refused = before.unwrap_or(refused);
                     call.seen = news.ok().map(|news| (Instant::now(), news));
                     Done::Held(Box::new(call), approval, refused)
                 }

@@ -14,6 +14,7 @@ impl Gate {
             return Err(distrusted(objection));
         }
         if !self.engine.policies().is_observing() {
+            self.forget_again(call);
             return Err(self.deny(call, objection));
         }
         let Objection { reason, because } = objection;

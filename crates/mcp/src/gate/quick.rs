@@ -89,6 +89,7 @@ impl Gate {
         let waits = call.objection.is_some()
             || call.approval.is_some()
             || call.back.is_some()
+            || call.again.is_some()
             || call.cancelled.load(Ordering::Acquire)
             || self.has_asked.load(Ordering::Acquire)
             || call.frame.bytes().len() > LARGEST;

@@ -92,6 +92,8 @@ impl Session {
             objection: None,
             cancelled: Arc::new(AtomicBool::new(false)),
             back,
+            again: None,
+            awaited: Vec::new(),
             seen: None,
         };
         self.submit_known(call, now)
@@ -112,6 +114,7 @@ impl Session {
         call.seen = None;
         call.objection = self.objection(&call);
         call.definition = self.definition(&call);
+        self.made_again(&mut call);
         let cancelled = Arc::clone(&call.cancelled);
         let deciding = CallState::Deciding { cancelled };
         self.asked.insert_until(

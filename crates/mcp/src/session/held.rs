@@ -10,7 +10,7 @@ use super::client::{SERVER_GONE, left};
 use super::pending::{Asked, CallState, Held};
 use super::{Effect, Session};
 use crate::frame::{Id, Kind};
-use crate::gate::{Call, Job};
+use crate::gate::{Again, Call, Job};
 use crate::reply::{self, Refused};
 
 impl Session {
@@ -130,10 +130,14 @@ impl Session {
             return Vec::new();
         };
         if held.until <= now {
-            // The request stands: the same call, made again, finds what was decided.
-            let (form, refused) = (*form, held.refused.clone());
+            // The request stands: the same call, made again, waits for it or finds what was decided.
+            let (form, refused, approval) = (*form, held.refused.clone(), held.approval);
             self.asked.remove(id);
-            self.told_to_come_back(now);
+            let again = Again {
+                approval,
+                refused: refused.clone(),
+            };
+            self.stands(&call, again, now);
             let answer = Effect::ToCaller(id.clone(), self.answer(id, form, &refused));
             return self
                 .close_question(id)

@@ -55,6 +55,15 @@ enum Stand {
     Over(Vec<u8>),
 }
 
+impl Tasks {
+    /// The requests that people have about them.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = ApprovalId> {
+        let all = self.all.values();
+        let waits = |task: &&Task| matches!(task.stand, Stand::Waits(_) | Stand::Carried(_));
+        all.filter(waits).map(|task| task.approval)
+    }
+}
+
 impl Session {
     /// The call is answered with a handle; `None` if that cannot be done.
     pub(super) fn make_task(
