@@ -208,22 +208,69 @@ async fn a_question_comes_on_the_stream_of_its_call_and_its_answer_approves_noth
     web.close().await;
 }
 
+/// The same call under the same id, once the door has noticed that nobody waits for it.
+async fn made_again(web: &Web, session: &Client, call: &str) -> Client {
+    for _ in 0..100 {
+        let mut client = beside(web, session).await;
+        client.start("POST", "", call).await;
+        let (_, head) = client.head().await;
+        match header(&head, "content-type").as_deref() {
+            Some("text/event-stream") => return client,
+            _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+        }
+    }
+    panic!("the call that was lost still waits");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_takes_its_request_with_it() {
+async fn a_client_that_loses_its_connection_finds_its_request_again() {
     let (web, mut client) = web().await;
+    let mut other = beside(&web, &client).await;
     let held = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"progressToken":1}}}"#;
     client.start("POST", "", held).await;
-    // Before and after it was told that it waits.
+    until(&web, &[State::Pending]).await;
+    drop(client);
+    // It is lost again after its client was told that it waits.
+    let mut again = made_again(&web, &other, held).await;
+    assert!(again.piece().await.is_some());
+    drop(again);
+    let mut last = made_again(&web, &other, held).await;
+    assert!(last.piece().await.is_some());
+    assert_eq!((web.effects(), web.approvals()), (0, vec![State::Pending]));
+    web.decide(Decision::Approved);
+    assert!(data(&last.piece().await.unwrap()).contains("done"));
+    assert_eq!((web.effects(), web.approvals()), (1, vec![State::Executed]));
+    // Who ends the session takes back what nobody waits for.
+    let another = held.replace(r#""id":1"#, r#""id":2"#);
+    let another = another.replace(r#""arguments":{}"#, r#""arguments":{"n":2}"#);
+    assert_eq!(last.piece().await, None);
+    drop(last);
+    let lost = made_again(&web, &other, &another).await;
+    drop(lost);
+    assert_eq!(other.ask("DELETE", "", "").await.status, 200);
+    drop(other);
+    until(&web, &[State::Cancelled, State::Executed]).await;
+    web.close().await;
+}
+
+/// Nobody could come back for it: a client without a session, and one of a revision in which that is the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_cannot_come_back_takes_its_request_with_it() {
+    let web = Web::new().await;
+    web.register_approver();
+    let mut client = web.client().await;
+    client.start("POST", "", &call("1", "deploy", "{}")).await;
     until(&web, &[State::Pending]).await;
     drop(client);
     until(&web, &[State::Cancelled]).await;
     let mut client = web.client().await;
-    client.initialize().await;
-    client.start("POST", "", held).await;
-    assert_eq!(client.head().await.0, 200);
-    assert!(client.piece().await.is_some());
+    let modern = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let headers =
+        "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: deploy\r\n";
+    client.start("POST", headers, modern).await;
+    until(&web, &[State::Pending, State::Cancelled]).await;
     drop(client);
-    until(&web, &[State::Cancelled, State::Cancelled]).await;
+    until(&web, &[State::Cancelled; 2]).await;
     assert_eq!(web.effects(), 0);
     web.close().await;
 }

@@ -3,6 +3,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use countersign_canon::{Json, Limits};
@@ -402,6 +403,9 @@ impl Exchange {
     /// The client is gone.
     pub(super) async fn abandon(self: Box<Self>) {
         if let Some(id) = &self.id {
+            if self.may_come_back() && self.link.session().connection_lost(id, Instant::now()) {
+                return;
+            }
             let was_sent = self.link.session().waits(id);
             if was_sent && self.link.route.has_program() {
                 // On pipes nothing closes: the server is told.
@@ -413,6 +417,12 @@ impl Exchange {
             let came = self.link.drive(effects, Some(id)).await;
             self.sort(came);
         }
+    }
+
+    /// Whether the client can make its call again in the same session: before 2026-07-28 a connection that is lost
+    /// takes nothing back.
+    fn may_come_back(&self) -> bool {
+        self.is_legacy() && self.lobby.is_named(&self.link)
     }
 
     /// Sends something of ours to the server, on its own way.

@@ -262,7 +262,8 @@ impl Lobby {
         Ok(HeaderValue::try_from(link.name()).ok())
     }
 
-    fn is_named(&self, link: &Arc<Link>) -> bool {
+    /// Whether clients know the session by a name.
+    pub(super) fn is_named(&self, link: &Arc<Link>) -> bool {
         let sessions = self.sessions();
         sessions.values().any(|known| Arc::ptr_eq(known, link))
     }

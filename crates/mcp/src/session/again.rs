@@ -13,9 +13,9 @@ use countersign_engine::ApprovalId;
 use super::Session;
 use super::pending::{Asked, CallState};
 use crate::gate::{Again, Call};
-use crate::Method;
+use crate::{Id, Method};
 
-/// Requests for approval whose clients were told to come back.
+/// Requests for approval whose clients were told to come back, or have lost their connection.
 #[derive(Default)]
 pub(super) struct Unawaited(VecDeque<(Same, Again)>);
 
@@ -91,6 +91,23 @@ impl Session {
     pub(super) fn stands(&mut self, call: &Call, again: Again, now: Instant) {
         self.unawaited.keep(call, again);
         self.told_to_come_back(now);
+    }
+
+    /// The connection of a call that is held is lost, and the client has not said that it no longer wants it: its
+    /// request stands until its own time ends. Says whether there was such a call.
+    pub(crate) fn connection_lost(&mut self, id: &Id, now: Instant) -> bool {
+        let Some(Asked::Call(_, CallState::Held(held))) = self.asked.get_mut(id) else {
+            return false;
+        };
+        // What somebody looks at right now belongs to nobody when it comes back, and is withdrawn.
+        let Some(call) = held.call.take() else {
+            return false;
+        };
+        let (approval, refused) = (held.approval, held.refused.clone());
+        self.asked.remove(id);
+        self.questions.retain(|(_, call)| call != id);
+        self.stands(&call, Again { approval, refused }, now);
+        true
     }
 }
 
