@@ -101,9 +101,11 @@ pub struct Settings {
     pub seal: Option<std::sync::Arc<Seal>>,
     /// How long a call waits until the server has listed its tools.
     pub list_wait: Duration,
-    /// How long a server may take to answer anything but a call of a tool. One that tells of progress, or asks the
-    /// client something meanwhile, has more time; what the protocol keeps open stays open.
+    /// How long a server may take to answer. One that tells of progress, or asks the client something meanwhile, has
+    /// more time; what the protocol keeps open stays open.
     pub answer_wait: Duration,
+    /// Whether policies say how long calls of tools may take; otherwise they have `answer_wait`.
+    pub timed_by_policy: bool,
     /// How many requests may wait at the same time, in each direction.
     pub max_waiting: usize,
     /// Whether somebody is asked before the first request of the client goes on.
@@ -350,6 +352,7 @@ impl Settings {
             seal: None,
             list_wait: Duration::from_secs(10),
             answer_wait: Duration::from_secs(600),
+            timed_by_policy: true,
             max_waiting: 1024,
             asks_first: false,
         }

@@ -323,6 +323,36 @@ fn a_server_that_does_not_answer_is_given_up_like_with_any_other_request() {
 }
 
 #[test]
+fn a_call_of_a_tool_is_given_up_in_the_same_way_where_no_manifest_says_how_long_it_may_take() {
+    let mut scene = Scene::with(
+        |settings| {
+            settings.answer_wait = Duration::from_secs(2);
+            settings.timed_by_policy = false;
+        },
+        None,
+    );
+    scene.govern(r#""timeout_ms":1000"#, r#""timeout_ms":86400000"#);
+    scene.list();
+    scene.answers = false;
+    scene.call("1", "write", "{}");
+    assert!(scene.pass(Duration::from_secs(1)).is_empty());
+    let got = scene.pass(Duration::from_secs(1));
+    assert_eq!(error(&got[0]), (-32000, "TIMEOUT".to_owned()));
+    assert!(!scene.session.is_awaited());
+    let told = scene.server.last().unwrap();
+    assert!(told.contains("notifications/cancelled"), "{told}");
+    assert_eq!(scene.faults(), ["timeout"]);
+    scene.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{"n":2},"_meta":{"progressToken":7}}}"#);
+    for _ in 0..5 {
+        scene.serve(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#);
+        assert!(scene.pass(Duration::from_secs(2)).is_empty());
+    }
+    let got = scene.pass(Duration::from_secs(2));
+    assert_eq!(error(&got[0]).1, "TIMEOUT");
+    scene.verify();
+}
+
+#[test]
 fn the_time_in_which_people_decide_is_not_that_of_the_server() {
     let mut scene = Scene::with(
         |settings| settings.answer_wait = Duration::from_secs(2),

@@ -90,6 +90,27 @@ fn a_client_that_knows_tasks_gets_a_handle_and_asks_until_somebody_has_decided()
 }
 
 #[test]
+fn the_call_of_a_task_is_given_up_where_no_manifest_says_how_long_it_may_take() {
+    let seal = std::sync::Arc::new(Seal::new(&[1; 32]));
+    let mut scene = Scene::with(
+        move |settings| {
+            settings.seal = Some(seal);
+            settings.timed_by_policy = false;
+        },
+        None,
+    );
+    scene.register_approver();
+    scene.list();
+    let handle = deploy_as_task(&mut scene, 1);
+    scene.decide(Decision::Approved);
+    scene.answers = false;
+    assert!(about_task(&mut scene, 2, "get", &handle).is_empty());
+    let failed = told(&scene.pass(std::time::Duration::from_secs(600)), 2);
+    assert_eq!(status(&failed), "failed");
+    scene.verify();
+}
+
+#[test]
 fn a_denied_task_has_failed_and_a_cancelled_one_takes_its_request_back() {
     let mut scene = modern_scene(1);
     let handle = deploy_as_task(&mut scene, 1);

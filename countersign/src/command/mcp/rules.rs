@@ -47,7 +47,8 @@ pub(super) struct Rules {
     /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hold_wait: u64,
-    /// How long a server may take to answer anything but a call of a tool, in seconds; such a call has its own time
+    /// How long a server may take to answer, in seconds; where a manifest says how long calls of tools may take, that
+    /// holds for them
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     response_time: u64,
     /// Where people decide: clients that can show links show this one, with the id of the approval behind it
@@ -172,6 +173,7 @@ impl Rules {
         settings.limits.max_bytes = self.max_frame;
         settings.hold_wait = Duration::from_secs(self.hold_wait);
         settings.answer_wait = self.response_time();
+        settings.timed_by_policy = self.has_manifest();
         settings.approval_url.clone_from(&self.approval_url);
         settings.seal = Some(Arc::new(Seal::new(&random_bytes()?)));
         settings.refusals = match self.refusals {

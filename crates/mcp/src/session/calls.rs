@@ -157,7 +157,8 @@ impl Session {
 
     /// The engine has begun a call: now, and not before, it goes to the server.
     pub(super) fn begun(&mut self, id: Id, begun: Begun, now: Instant) -> Vec<Effect> {
-        let timeout = Duration::from_millis(begun.running().constraints().timeout_ms);
+        let timeout = begun.running().constraints().timeout_ms;
+        let timeout = self.settings.timed_by_policy.then_some(timeout);
         let (outbound, running) = Outbound::begun(id.clone(), begun);
         let (form, cancelled) = match self.asked.get(&id) {
             Some(Asked::Call(form, CallState::Deciding { cancelled })) => (*form, Some(cancelled)),
@@ -185,7 +186,7 @@ impl Session {
         }
         let state = CallState::Running {
             running,
-            deadline: now.checked_add(timeout),
+            deadline: timeout.and_then(|ms| now.checked_add(Duration::from_millis(ms))),
             is_unwanted: false,
         };
         if let Some(patience) = self.asked.advance(&id, Asked::Call(form, state)) {

@@ -1,4 +1,4 @@
-//! How long requests that are no calls of tools wait for their answer.
+//! How long requests wait for their answer, where no policy says so for a call of a tool.
 
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,8 @@ impl Session {
         let Kind::Request { method, params, .. } = frame.kind() else {
             return None;
         };
-        if matches!(
-            method,
-            Method::ToolsCall | Method::SubscriptionsListen | Method::TasksResult
-        ) {
+        let is_open = matches!(method, Method::SubscriptionsListen | Method::TasksResult);
+        if is_open || (*method == Method::ToolsCall && self.settings.timed_by_policy) {
             return None;
         }
         let token = frame.member(params.meta, "progressToken");
@@ -94,7 +92,6 @@ impl Session {
     fn give_up(&mut self, id: &Id, method: Method, wait: Duration) -> Vec<Effect> {
         let asked = self.asked.remove(id);
         self.note_late(id);
-        self.forget_question(id);
         let wait = wait.as_secs();
         let text = format!(
             "the server has not answered within {wait} seconds; whether it did anything is not known"
@@ -102,6 +99,7 @@ impl Session {
         if let Some(Asked::Call(form, CallState::Running { running, .. })) = asked {
             return self.too_late(id, form, running, text);
         }
+        self.forget_question(id);
         let then = Delivery {
             waits: Waits::Client(id.clone()),
             ..Delivery::error(Some(id), Refused::denied("TIMEOUT", text))

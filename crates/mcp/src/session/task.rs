@@ -177,9 +177,9 @@ impl Session {
         };
         self.tasks.about.insert(id.clone(), handle);
         let deciding = CallState::Deciding { cancelled };
-        let refusals = self.settings.refusals;
-        self.asked
-            .insert(id.clone(), Asked::Call(refusals, deciding));
+        let deciding = Asked::Call(self.settings.refusals, deciding);
+        let patience = self.patience(&call.frame);
+        self.asked.insert_until(id.clone(), deciding, patience);
         self.look_again(call, approval, now)
     }
 
