@@ -92,8 +92,8 @@ pub struct Settings {
     /// A text that no client uses as an id.
     pub nonce: String,
     /// How long a call that a human has to decide about is kept open; after that its client is told to
-    /// come back.
-    pub hold_wait: Duration,
+    /// come back. Where nobody says so, it depends on whether the client hears meanwhile that it waits.
+    pub hold_wait: Option<Duration>,
     /// Where people decide: the id of an approval behind it is the address of its page. A client that
     /// can show a link shows this one.
     pub approval_url: Option<String>,
@@ -347,7 +347,7 @@ impl Settings {
             shown: None,
             elsewhere: ToolNames::none(),
             nonce: nonce.into(),
-            hold_wait: Duration::from_secs(300),
+            hold_wait: None,
             approval_url: None,
             seal: None,
             list_wait: Duration::from_secs(10),

@@ -80,7 +80,7 @@ fn the_same_call_made_again_waits_for_the_same_decision_and_runs_once() {
 
 #[test]
 fn who_is_refused_at_once_hears_of_the_same_request_each_time_and_of_no_loop() {
-    let mut scene = Scene::with(|settings| settings.hold_wait = Duration::ZERO, None);
+    let mut scene = Scene::with(|settings| settings.hold_wait = Some(Duration::ZERO), None);
     scene.register_approver();
     scene.list();
     let mut retry = |id: u32| {
@@ -96,6 +96,43 @@ fn who_is_refused_at_once_hears_of_the_same_request_each_time_and_of_no_loop() {
     let got = scene.call("10", "deploy", r#"{"n":1}"#);
     assert!(got[0].contains("done"), "{got:?}");
     assert_eq!(scene.effects, 1);
+    scene.verify();
+}
+
+#[test]
+fn a_client_that_hears_nothing_is_told_to_come_back_before_it_gives_up() {
+    let (short, minute) = (Duration::from_secs(44), Duration::from_secs(60));
+    let with_token = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy","arguments":{"n":2},"_meta":{"progressToken":1}}}"#;
+    let mut scene = scene();
+    scene.call("1", "deploy", r#"{"n":1}"#);
+    scene.send(with_token);
+    let is_answer = |frame: &String| json(frame).get("id").is_some();
+    assert!(!scene.pass(short).iter().any(is_answer));
+    let got: Vec<_> = scene
+        .pass(minute - short)
+        .into_iter()
+        .filter(is_answer)
+        .collect();
+    assert_eq!(json(&got[0]).get("id").unwrap().as_u64(), Some(1));
+    told(&got);
+    // The other one hears that it waits, and may wait longer.
+    assert!(!scene.pass(minute * 3).iter().any(is_answer));
+    assert!(scene.pass(minute).iter().any(is_answer));
+    assert_eq!(scene.approvals(), [State::Pending; 2]);
+    scene.verify();
+    // What the operator says holds for all.
+    let mut scene = Scene::with(|settings| settings.hold_wait = Some(minute), None);
+    scene.register_approver();
+    scene.list();
+    scene.call("1", "deploy", r#"{"n":1}"#);
+    scene.send(with_token);
+    assert!(!scene.pass(short).iter().any(is_answer));
+    let got: Vec<_> = scene
+        .pass(minute - short)
+        .into_iter()
+        .filter(is_answer)
+        .collect();
+    assert_eq!(got.len(), 2, "{got:?}");
     scene.verify();
 }
 

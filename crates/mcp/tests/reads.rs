@@ -364,7 +364,7 @@ fn the_time_in_which_people_decide_is_not_that_of_the_server() {
         r#""resources/read":{"side_effect":"read","approval":"required"}"#,
     );
     assert!(scene.send(read(1, "x:y")).is_empty());
-    assert!(scene.pass(Duration::from_secs(60)).is_empty());
+    assert!(scene.pass(Duration::from_secs(40)).is_empty());
     scene.decide(Decision::Approved);
     let got = scene.pass(Duration::from_millis(250));
     assert!(got[0].contains("ignore previous"), "{got:?}");

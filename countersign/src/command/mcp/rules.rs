@@ -44,9 +44,10 @@ pub(super) struct Rules {
     /// Whether calls are stopped, or only recorded with what would have stopped them
     #[arg(long, value_enum, default_value = "enforce")]
     mode: Mode,
-    /// How long a held call is kept open for a human, in seconds; 0 refuses it at once
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    hold_wait: u64,
+    /// How long a held call is kept open for a human, in seconds; 0 refuses it at once. Otherwise 300, and 45 where its
+    /// client hears nothing meanwhile, because many take it back after a minute
+    #[arg(long, value_name = "SECONDS")]
+    hold_wait: Option<u64>,
     /// How long a server may take to answer, in seconds; where a manifest says how long calls of tools may take, that
     /// holds for them
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
@@ -120,7 +121,7 @@ impl Rules {
             refusals: own.refusals.unwrap_or(self.refusals),
             unknown_methods: own.unknown_methods.unwrap_or(self.unknown_methods),
             hide_undeclared: own.hide_undeclared.unwrap_or(self.hide_undeclared),
-            hold_wait: own.hold_wait.unwrap_or(self.hold_wait),
+            hold_wait: own.hold_wait.or(self.hold_wait),
             response_time: own.response_time.unwrap_or(self.response_time),
             ..self.clone()
         }
@@ -171,7 +172,7 @@ impl Rules {
     pub(super) fn settings(&self, server: &str, engine: &Arc<Engine>) -> Result<Settings, Failure> {
         let mut settings = Settings::new(server, random()?);
         settings.limits.max_bytes = self.max_frame;
-        settings.hold_wait = Duration::from_secs(self.hold_wait);
+        settings.hold_wait = self.hold_wait.map(Duration::from_secs);
         settings.answer_wait = self.response_time();
         settings.timed_by_policy = self.has_manifest();
         settings.approval_url.clone_from(&self.approval_url);

@@ -74,7 +74,7 @@ impl Session {
         let Kind::Request { params, .. } = call.frame.kind() else {
             return Form::Open;
         };
-        if self.settings.hold_wait.is_zero() || call.back.is_some() {
+        if self.settings.hold_wait == Some(Duration::ZERO) || call.back.is_some() {
             return Form::Open;
         }
         let abilities = self.abilities(&call.frame, params);

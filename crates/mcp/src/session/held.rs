@@ -53,6 +53,8 @@ impl Session {
             Form::Question => self.question(&call, &refused),
             Form::Open | Form::Round | Form::Task => None,
         };
+        let token = progress_token(&call);
+        let wait = self.hold_wait(token.is_some() || question.is_some());
         let (refusals, patience) = (self.refusals_of(call.method), self.patience(&call.frame));
         let held = match self.asked.remove(&id).filter(|_| wanted) {
             Some(Asked::Call(_, CallState::Held(before))) => Held {
@@ -65,8 +67,8 @@ impl Session {
                 cancelled,
                 refused,
                 next_look: later(now, LOOK),
-                until: later(now, self.settings.hold_wait),
-                progress_token: progress_token(&call),
+                until: later(now, wait),
+                progress_token: token,
                 told: now,
                 times_told: 0,
                 call: Some(call),
@@ -77,6 +79,16 @@ impl Session {
         self.asked
             .insert_until(id, Asked::Call(refusals, state), patience);
         question.into_iter().collect()
+    }
+
+    /// How long a call is kept open. A client that hears nothing gives it up some time, and so takes back what people
+    /// were asked: it is told to come back before that.
+    fn hold_wait(&self, is_heard: bool) -> Duration {
+        let usual = match is_heard {
+            true => HEARD,
+            false => SILENT,
+        };
+        self.settings.hold_wait.unwrap_or(usual)
     }
 
     /// Nobody has decided about a call that was held before.
@@ -224,6 +236,10 @@ fn later(now: Instant, by: Duration) -> Instant {
     now.checked_add(by).unwrap_or(now)
 }
 
+/// How long a client waits that hears that it does.
+const HEARD: Duration = Duration::from_secs(300);
+/// The same for one that hears nothing; common ones wait a minute for any answer.
+const SILENT: Duration = Duration::from_secs(45);
 /// How long until it is worth looking again.
 const LOOK: Duration = Duration::from_millis(200);
 /// How often a client that waits hears of it.

@@ -165,7 +165,7 @@ impl Reception for Desk {
         let shelf = Shelf::new(Book::new("toy"), Vec::new());
         let mut settings = Settings::new("toy", "n0nce");
         settings.list_wait = Duration::from_secs(5);
-        settings.hold_wait = self.hold_wait;
+        settings.hold_wait = Some(self.hold_wait);
         settings.seal = Some(Arc::new(countersign_mcp::Seal::new(&[3; 32])));
         Ok(Opened {
             gate,
