@@ -84,6 +84,8 @@ pub struct Permit {
     pub(crate) digest: Digest,
     pub(crate) rewritten: Option<Vec<u8>>,
     pub(crate) constraints: Constraints,
+    /// Whether they stop nothing.
+    pub(crate) observed: bool,
     pub(crate) labels: Vec<String>,
     pub(crate) warning: Option<String>,
     // INVARIANT: there is no permit without a durable decision.
@@ -245,9 +247,19 @@ impl Permit {
 }
 
 impl Running {
-    /// What the call must keep to.
+    /// What the call must keep to, unless it is only observed.
     pub fn constraints(&self) -> Constraints {
         self.permit.constraints
+    }
+
+    /// Whether policies only observe: the log says what they would have stopped.
+    pub fn is_observed(&self) -> bool {
+        self.permit.observed
+    }
+
+    /// The tool.
+    pub fn tool_name(&self) -> &str {
+        &self.permit.tool_name
     }
 
     /// Words that go with an allow.

@@ -30,6 +30,8 @@ pub(crate) struct Decided {
     identities: Option<Identities>,
     /// Whether somebody wants to see the result before the agent does.
     reviewed: bool,
+    /// Whether policies stop nothing.
+    observed: bool,
     digest: Digest,
     labels: Vec<String>,
     events: Vec<(EventType, Payload)>,
@@ -83,6 +85,7 @@ pub(crate) fn decide(
         args,
         identities,
         reviewed: policies.attends(Point::PostToolCall),
+        observed: policies.is_observing(),
         digest,
         events,
         asked: None,
@@ -208,6 +211,7 @@ impl Decided {
                     digest: self.digest,
                     rewritten: self.rewritten,
                     constraints,
+                    observed: self.observed,
                     labels: self.labels,
                     warning: verdict.message().map(str::to_owned),
                     decision,

@@ -11,6 +11,7 @@ mod client;
 mod held;
 mod list;
 mod loss;
+mod observed;
 mod open;
 mod patience;
 mod peers;

@@ -219,6 +219,44 @@ fn what_there_is_no_room_for_is_not_known_and_the_log_says_so() {
 }
 
 #[test]
+fn a_result_that_is_too_large_or_late_passes_where_calls_are_only_observed() {
+    let mut scene = Scene::observing();
+    scene.list();
+    scene.answers = false;
+    scene.call("1", "write", "{}");
+    // The manifest gives it a second and 2000 bytes.
+    assert!(scene.pass(Duration::from_secs(30)).is_empty());
+    assert!(scene.pass(Duration::from_secs(30)).is_empty());
+    let large = "x".repeat(3000);
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":"{large}"}}}}"#);
+    assert_eq!(scene.serve(&answer), [answer]);
+    assert_eq!(scene.faults(), ["TIMEOUT", "OUTPUT_TOO_LARGE"]);
+    // A server that hangs is given up like where nobody says how long a call may take.
+    scene.call("2", "write", r#"{"n":2}"#);
+    let got = scene.pass(Duration::from_secs(600));
+    assert_eq!(error(&got[0]).1, "TIMEOUT");
+    scene.verify();
+}
+
+#[test]
+fn what_comes_of_a_task_may_be_larger_where_calls_are_only_observed() {
+    let mut scene = Scene::observing();
+    scene.list();
+    scene.answers = false;
+    scene.call("1", "write", "{}");
+    scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t"}}"#);
+    let ask = r#"{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t"}}"#;
+    scene.send(ask);
+    let large = "x".repeat(3000);
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"result":{{"status":"completed","result":{{"content":"{large}"}}}}}}"#
+    );
+    assert_eq!(scene.serve(&answer), [answer]);
+    assert_eq!(scene.faults(), ["OUTPUT_TOO_LARGE"]);
+    scene.verify();
+}
+
+#[test]
 fn a_tool_that_changed_passes_where_calls_are_only_observed() {
     let mut scene = Scene::observing();
     scene.list();

@@ -219,6 +219,7 @@ impl Engine {
             digest,
             rewritten: Some(bytes),
             constraints: policies.capability().constraints(),
+            observed: policies.is_observing(),
             labels: {
                 labels.extend(
                     tool.into_iter()

@@ -18,7 +18,7 @@ use crate::{Method, beside, splice};
 
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
-use super::{Effect, Session};
+use super::{Effect, Session, observed};
 
 impl Session {
     /// The client calls a tool, or fetches something.
@@ -157,6 +157,7 @@ impl Session {
 
     /// The engine has begun a call: now, and not before, it goes to the server.
     pub(super) fn begun(&mut self, id: Id, begun: Begun, now: Instant) -> Vec<Effect> {
+        let is_timed = self.settings.timed_by_policy && !begun.running().is_observed();
         let timeout = begun.running().constraints().timeout_ms;
         let timeout = self.settings.timed_by_policy.then_some(timeout);
         let (outbound, running) = Outbound::begun(id.clone(), begun);
@@ -190,7 +191,7 @@ impl Session {
             is_unwanted: false,
         };
         if let Some(patience) = self.asked.advance(&id, Asked::Call(form, state)) {
-            patience.begin(now);
+            patience.begin_call(is_timed, now);
         }
         vec![Effect::ToServer(outbound)]
     }
@@ -233,7 +234,7 @@ impl Session {
         id: &Id,
         form: RefusalForm,
         running: Running,
-    ) -> Effect {
+    ) -> Vec<Effect> {
         let (part, is_error) = match frame.kind() {
             Kind::Response { result, .. } => {
                 let flag = frame.member(Some(*result), "isError");
@@ -247,13 +248,24 @@ impl Session {
             Kind::Request { .. } | Kind::Notification { .. } => {
                 let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
                 let then = self.to_client(id, form, refused);
-                return settle(running, lost("server_frame_refused"), then);
+                return vec![settle(running, lost("server_frame_refused"), then)];
             }
         };
-        if let Some(refused) = too_large(part.end - part.start, &running) {
-            let then = self.to_client(id, form, refused);
-            return settle(running, lost("output_too_large"), then);
-        }
+        let (length, most) = (
+            part.end - part.start,
+            running.constraints().max_output_bytes,
+        );
+        let too_large = output_too_large(length, most);
+        let noted = match too_large {
+            Some(_) if running.is_observed() => {
+                Some(observed::large(&observed::called(&running), length, most))
+            }
+            Some(refused) => {
+                let then = self.to_client(id, form, refused);
+                return vec![settle(running, lost("output_too_large"), then)];
+            }
+            None => None,
+        };
         let (content, is_whole) = record::told(frame.part(part));
         let is_open = is_open(&frame, part);
         if is_open {
@@ -271,12 +283,13 @@ impl Session {
             true => Outcome::Open { content },
             false => Outcome::Result { content, is_error },
         };
-        Effect::job(Job::Settle {
+        let settled = Effect::job(Job::Settle {
             running,
             outcome,
             is_whole,
             then,
-        })
+        });
+        noted.into_iter().chain([settled]).collect()
     }
 
     /// A refusal for a client that waits.
@@ -309,10 +322,6 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
 }
 
 /// Why a server may not say so much about a call.
-pub(super) fn too_large(length: usize, running: &Running) -> Option<Refused> {
-    output_too_large(length, running.constraints().max_output_bytes)
-}
-
 pub(super) fn output_too_large(length: usize, most: u64) -> Option<Refused> {
     (length as u64 > most).then(|| {
         let text = format!(

@@ -12,7 +12,7 @@ use crate::gate::{Delivery, Job, Late, Waits};
 use crate::record;
 
 use super::calls::output_too_large;
-use super::{Effect, Session};
+use super::{Effect, Session, observed};
 
 /// What is known of the calls that the server has made tasks of.
 #[derive(Default)]
@@ -22,6 +22,8 @@ struct OpenCall {
     /// What those see of it who look at results.
     seen: Option<Json>,
     max_output_bytes: u64,
+    /// Whether that stops nothing.
+    is_observed: bool,
     since: Instant,
     /// The server has said that it is over.
     is_over: bool,
@@ -40,6 +42,7 @@ impl OpenCalls {
         let call = OpenCall {
             seen: running.seen_with_result(),
             max_output_bytes: running.constraints().max_output_bytes,
+            is_observed: running.is_observed(),
             since: Instant::now(),
             is_over: false,
         };
@@ -64,17 +67,23 @@ impl OpenCalls {
 
 impl Session {
     /// The server has said how a task of its own stands, or what came of it.
-    pub(super) fn task_told(&mut self, frame: Frame, id: &Id, task: &str, key: String) -> Effect {
+    pub(super) fn task_told(
+        &mut self,
+        frame: Frame,
+        id: &Id,
+        task: &str,
+        key: String,
+    ) -> Vec<Effect> {
         let told = match frame.kind() {
             Kind::Response { result, .. } => (*result, false),
             Kind::Error { error, .. } => (*error, true),
-            Kind::Request { .. } | Kind::Notification { .. } => return self.unasked(id),
+            Kind::Request { .. } | Kind::Notification { .. } => return vec![self.unasked(id)],
         };
         self.told_late(frame, told, Some(id), (task, key))
     }
 
     /// The server says so by itself. Nobody waits, so that what may not pass is just left out.
-    pub(super) fn task_notified(&mut self, frame: Frame, params: Span) -> Effect {
+    pub(super) fn task_notified(&mut self, frame: Frame, params: Span) -> Vec<Effect> {
         let task = name_of(&frame, frame.member(Some(params), "taskId"));
         let key = format!("notifications/tasks {task}");
         let is_error = frame.member(Some(params), "error").is_some();
@@ -87,18 +96,25 @@ impl Session {
         (part, is_error): (Span, bool),
         id: Option<&Id>,
         (task, key): (&str, String),
-    ) -> Effect {
+    ) -> Vec<Effect> {
         if says_over(&frame, part, &key) {
             self.open.note_over(task);
         }
         let refusals = self.settings.refusals;
         let call = self.open.get(task);
         let length = part.end - part.start;
-        if let Some(refused) = call.and_then(|call| output_too_large(length, call.max_output_bytes))
-        {
-            let then = id.map(|id| self.to_client(id, refusals, refused));
-            return self.complain("output_too_large", key, then.unwrap_or_default());
-        }
+        let too_large = call.and_then(|call| {
+            let refused = output_too_large(length, call.max_output_bytes)?;
+            Some((refused, call.is_observed, call.max_output_bytes))
+        });
+        let noted = match too_large {
+            Some((_, true, most)) => Some(observed::large(&key, length, most)),
+            Some((refused, false, _)) => {
+                let then = id.map(|id| self.to_client(id, refusals, refused));
+                return vec![self.complain("output_too_large", key, then.unwrap_or_default())];
+            }
+            None => None,
+        };
         let seen = call.and_then(|call| Some((call.seen.clone()?, call.since)));
         let entry = record::read(key, &self.settings.server, frame.part(part));
         let (told, is_whole) = record::told(frame.part(part));
@@ -112,7 +128,7 @@ impl Session {
             ]);
             Json::object([("tool_call", call), ("tool_result", result)])
         });
-        Effect::job(Job::Review(Box::new(Late {
+        let review = Effect::job(Job::Review(Box::new(Late {
             subject,
             is_plain,
             entry,
@@ -122,7 +138,8 @@ impl Session {
                 form: refusals,
                 ..Delivery::default()
             },
-        })))
+        })));
+        noted.into_iter().chain([review]).collect()
     }
 }
 

@@ -26,14 +26,13 @@ pub(super) struct Patience {
 }
 
 impl Session {
-    /// How long this request waits once the server has it; `None` for what the protocol keeps open, and for
-    /// what has its time from policies alone.
+    /// How long this request waits once the server has it; `None` for what the protocol keeps open. A call of a tool
+    /// that has its time from policies waits only as long as that.
     pub(super) fn patience(&self, frame: &Frame) -> Option<Patience> {
         let Kind::Request { method, params, .. } = frame.kind() else {
             return None;
         };
-        let is_open = matches!(method, Method::SubscriptionsListen | Method::TasksResult);
-        if is_open || (*method == Method::ToolsCall && self.settings.timed_by_policy) {
+        if matches!(method, Method::SubscriptionsListen | Method::TasksResult) {
             return None;
         }
         let token = frame.member(params.meta, "progressToken");
@@ -132,6 +131,13 @@ impl Patience {
         self.until = now.checked_add(self.wait);
         self.last = now.checked_add(self.wait.saturating_mul(MOST_TIMES));
         self.is_alive = false;
+    }
+
+    /// The same for a call.
+    pub(super) fn begin_call(&mut self, is_timed: bool, now: Instant) {
+        if !is_timed || self.method.reads() {
+            self.begin(now);
+        }
     }
 
     /// The same, for what goes to the server at once.

@@ -139,7 +139,7 @@ impl Session {
         };
         match asked {
             Asked::Call(form, CallState::Running { running, .. }) => {
-                vec![self.call_answered(frame, id, form, running)]
+                self.call_answered(frame, id, form, running)
             }
             Asked::Call(..) => Vec::new(),
             Asked::List(Page { cursor, .. }) => {
@@ -148,7 +148,7 @@ impl Session {
                 let shown = std::iter::once(Effect::ToCaller(id.clone(), bytes));
                 shown.chain(listed.effects).collect()
             }
-            Asked::Task { task, key } => vec![self.task_told(frame, id, &task, key)],
+            Asked::Task { task, key } => self.task_told(frame, id, &task, key),
             Asked::Open => {
                 self.note_handshake(&frame);
                 match self.meet_server(&frame) {
@@ -214,7 +214,7 @@ impl Session {
 
     fn server_notification(&mut self, frame: Frame, method: Method) -> Vec<Effect> {
         if let Some(params) = about_task(&frame) {
-            return vec![self.task_notified(frame, params)];
+            return self.task_notified(frame, params);
         }
         match method.from_server() {
             Route::Notify | Route::Cancel => {

@@ -66,6 +66,9 @@ impl Session {
 
     /// The server works on a call for too long, or for nobody.
     pub(super) fn time_out(&mut self, id: &Id) -> Vec<Effect> {
+        if let Some(observed) = self.only_observed_late(id) {
+            return vec![observed];
+        }
         let Some(Asked::Call(
             form,
             CallState::Running {
