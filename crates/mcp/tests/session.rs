@@ -55,6 +55,9 @@ fn a_denied_call_and_a_held_one_do_not_pass_and_say_why() {
     );
     let held = scene.call("2", "deploy", "{}");
     assert_eq!(error(&held[0]), (-32001, "APPROVAL_REQUIRED".to_owned()));
+    // Nobody is set up: the text names what the operator does about that.
+    let message = "tell the operator to run `countersign approver init`";
+    assert!(held[0].contains(message), "{held:?}");
     let data = json(&held[0])
         .get("error")
         .unwrap()

@@ -1,7 +1,7 @@
 //! Calls that wait for a human.
 
 use countersign_approval::State;
-use countersign_engine::{ApprovalId, Denial, Drifted, Hold, Standing};
+use countersign_engine::{ApprovalId, Denial, Drifted, Hold, Standing, Unaskable};
 
 use crate::reply::{HELD, Refused};
 
@@ -26,6 +26,10 @@ pub(super) fn refused(hold: &Hold) -> Refused {
     let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
     let message = match &hold.approval {
         Ok(envelope) => waiting(reason, &envelope.plan().hash().short()),
+        Err(Unaskable::Nobody) => format!(
+            "held ({reason}): a human has to approve this call, and nobody is set up who could; tell the operator to \
+             run `countersign approver init`, and do not retry before that is done; do not work around it"
+        ),
         Err(_) => format!(
             "held ({reason}): a human has to approve this call, and nobody can be asked; tell the \
              operator"
