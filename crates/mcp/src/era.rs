@@ -59,6 +59,8 @@ impl Era {
 
     /// Where a request of a revision without a handshake says its version.
     pub const VERSION_KEY: &'static str = "io.modelcontextprotocol/protocolVersion";
+    /// Where it says who the client is.
+    pub(crate) const CLIENT_KEY: &'static str = "io.modelcontextprotocol/clientInfo";
     /// Where it says what the client can do.
     pub(crate) const CAPABILITIES_KEY: &'static str = "io.modelcontextprotocol/clientCapabilities";
 }

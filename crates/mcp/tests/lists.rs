@@ -268,3 +268,29 @@ fn a_tool_that_changed_passes_where_calls_are_only_observed() {
     assert_eq!(scene.faults(), ["TOOL_CHANGED", "TOOL_UNLISTED"]);
     scene.verify();
 }
+
+#[test]
+fn the_list_that_we_ask_for_brings_along_only_who_the_client_is() {
+    let asked = |meta: &str| {
+        let mut scene = silent();
+        scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"secret","_meta":{{{meta}}}}}}}"#
+        ));
+        scene.server.pop().unwrap()
+    };
+    let id = own(1);
+    let told = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{ "name":"c" },"io.modelcontextprotocol/clientCapabilities":{}"#;
+    let listed = |params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{params}}}}}"#)
+    };
+    assert_eq!(asked(told), listed(&format!(r#""_meta":{{{told}}}"#)));
+    // Nobody has decided about the call yet, so what else it says stays here.
+    let foreign = r#""progressToken":"t","traceparent":"00-a-b-01","acme/x":"mine","io.modelcontextprotocol/logLevel":"debug""#;
+    assert_eq!(
+        asked(&format!("{foreign},{told}")),
+        listed(&format!(r#""_meta":{{{told}}}"#))
+    );
+    assert_eq!(asked(foreign), listed(""));
+    let unfit = r#""io.modelcontextprotocol/protocolVersion":["mine"],"io.modelcontextprotocol/clientInfo":"mine""#;
+    assert_eq!(asked(unfit), listed(""));
+}

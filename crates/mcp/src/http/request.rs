@@ -408,7 +408,7 @@ impl Message {
             Json::admit(short, &countersign_canon::Limits::event()).ok()
         };
         let named = |of, key| self.frame.member(of, key);
-        let client = named(params.whole, "clientInfo").or(named(params.meta, CLIENT_INFO));
+        let client = named(params.whole, "clientInfo").or(named(params.meta, Era::CLIENT_KEY));
         let trace = named(params.meta, "traceparent");
         let version = named(params.meta, Era::VERSION_KEY);
         let about = [
@@ -550,6 +550,4 @@ pub(super) fn is_utf8(value: &str, wanted: &str) -> bool {
 
 /// After so many calls a connection without a session begins another one.
 const MAX_CALLS: usize = 100_000;
-/// What a client says about itself in revisions without a handshake.
-const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 const MAX_ABOUT: usize = 4096;

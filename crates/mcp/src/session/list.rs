@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use countersign_canon::{Limits, Numbers};
 
-use crate::Id;
 use crate::frame::{Frame, Kind, Span};
 use crate::gate::{Call, Delivery};
 use crate::outbound::Outbound;
 use crate::reply;
 use crate::tools::{Definition, Listing, Shelf};
+use crate::{Era, Id};
 
 use super::pending::Asked;
 use super::{Effect, Session};
@@ -34,7 +34,8 @@ pub(super) struct Fetch {
     changed: bool,
     /// Calls that wait for the list, and until when.
     calls: Vec<(Call, Option<Instant>)>,
-    /// What the call brought along for which the list was asked; a server may want it with each request.
+    /// How the client introduces itself with the call for which the list was asked; a server may want that with
+    /// each request.
     meta: Option<String>,
 }
 
@@ -222,12 +223,8 @@ impl Session {
             return None;
         }
         let (call, _) = self.list.calls.first()?;
-        let meta = match call.frame.kind() {
-            Kind::Request { params, .. } => params.meta.map(|meta| call.frame.part(meta).to_vec()),
-            _ => None,
-        };
         let caller = call.id.clone();
-        self.list.meta = meta.and_then(|meta| String::from_utf8(meta).ok());
+        self.list.meta = introduction(&call.frame);
         self.list.ask(caller, None, Pages::default(), 0)
     }
 
@@ -426,6 +423,23 @@ fn read(frame: &Frame) -> Option<(Listing, Option<Span>)> {
     Some((listing, next.filter(|next| frame.part(*next) != b"null")))
 }
 
+/// How a client introduces itself with a request.
+///
+/// SECURITY: nobody has decided about the call yet, so nothing else that it brings along reaches the server.
+fn introduction(call: &Frame) -> Option<String> {
+    let Kind::Request { params, .. } = call.kind() else {
+        return None;
+    };
+    let told = INTRODUCTION.iter().filter_map(|(key, begins)| {
+        let told = call.part(call.member(params.meta, key)?);
+        let told = std::str::from_utf8(told).ok()?;
+        told.starts_with(*begins)
+            .then(|| format!(r#""{key}":{told}"#))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("{{{}}}", told.join(",")))
+}
+
 /// A cursor, however it is written.
 pub(super) fn cursor_at(frame: &Frame, at: Span) -> Vec<u8> {
     match frame.text(Some(at)) {
@@ -439,6 +453,12 @@ const LIMITS: Limits = Limits {
     max_depth: 512,
     numbers: Numbers::Exact,
 };
+/// What it consists of, and how that begins in the form that the protocol has.
+const INTRODUCTION: [(&str, char); 3] = [
+    (Era::VERSION_KEY, '"'),
+    (Era::CLIENT_KEY, '{'),
+    (Era::CAPABILITIES_KEY, '{'),
+];
 const LONGEST_CURSOR: usize = 4096;
 /// Of one list.
 const MAX_PAGES: u64 = 1000;

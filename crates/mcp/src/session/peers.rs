@@ -26,7 +26,7 @@ impl Session {
     /// A request that says who the client is.
     pub(super) fn meet_client(&mut self, frame: &Frame, params: &Params) {
         let info = frame.member(params.whole, "clientInfo");
-        let info = info.or_else(|| frame.member(params.meta, CLIENT));
+        let info = info.or_else(|| frame.member(params.meta, Era::CLIENT_KEY));
         let trace = frame.member(params.meta, "traceparent");
         if self.peers.client.is_none() {
             self.peers.client = short(frame, info);
@@ -97,6 +97,5 @@ fn short(frame: &Frame, span: Option<Span>) -> Option<Json> {
     Json::admit(part, &Limits::event()).ok()
 }
 
-const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 const LONGEST: usize = 4096;
