@@ -94,6 +94,20 @@ pub(crate) fn replace(bytes: &[u8], old: Span, new: &[&[u8]]) -> Option<Vec<u8>>
     Some(out)
 }
 
+/// Bytes with several parts replaced. `None` if they overlap.
+pub(crate) fn replace_all(bytes: &[u8], mut parts: Vec<(Span, Vec<u8>)>) -> Option<Vec<u8>> {
+    parts.sort_by_key(|(old, _)| old.start);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut done = 0;
+    for (old, new) in parts {
+        out.extend_from_slice(bytes.get(done..old.start)?);
+        out.extend(new);
+        done = old.end;
+    }
+    out.extend_from_slice(bytes.get(done..)?);
+    Some(out)
+}
+
 /// The frame was read before, within narrower limits.
 const LIMITS: Limits = Limits {
     max_bytes: usize::MAX,

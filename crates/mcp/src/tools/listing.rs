@@ -10,7 +10,8 @@ use crate::splice;
 /// One page of a list.
 #[derive(Debug)]
 pub struct Listing {
-    /// The array.
+    /// The result, and the array in it.
+    result: Span,
     array: Span,
     tools: Vec<(Span, Result<Definition, DefinitionError>)>,
     /// Whether there are more pages.
@@ -32,6 +33,7 @@ impl Listing {
         .ok()?;
         let cursor = frame::member(bytes, result, "nextCursor");
         Some(Self {
+            result,
             array,
             tools,
             has_more: cursor.is_some_and(|cursor| cursor.of(bytes) != b"null"),
@@ -48,7 +50,8 @@ impl Listing {
         self.has_more
     }
 
-    /// The bytes with only the tools that are wanted; `None` if that is all of them.
+    /// The bytes with only the tools that are wanted; `None` if that changes nothing. What others may see is
+    /// another list, so nobody keeps this one for them, and nobody keeps it for later.
     pub fn only(&self, bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
         let keep = |definition: &Result<Definition, DefinitionError>| {
             definition.as_ref().is_ok_and(|one| wanted(one.name()))
@@ -59,10 +62,24 @@ impl Listing {
             .filter(|(_, definition)| keep(definition))
             .map(|(span, _)| span.of(bytes))
             .collect();
-        if kept.len() == self.tools.len() {
-            return None;
+        let mut new = Vec::new();
+        if kept.len() < self.tools.len() {
+            new.push((
+                self.array,
+                [&b"["[..], &kept.join(&b","[..]), b"]"].concat(),
+            ));
         }
-        let joined = [&b"["[..], &kept.join(&b","[..]), b"]"].concat();
-        splice::replace(bytes, self.array, &[&joined])
+        for (key, value) in UNSHARED {
+            let theirs = frame::member(bytes, self.result, key);
+            let other = theirs.filter(|theirs| theirs.of(bytes) != value);
+            new.extend(other.map(|theirs| (theirs, value.to_vec())));
+        }
+        match new.is_empty() {
+            true => None,
+            false => splice::replace_all(bytes, new),
+        }
     }
 }
+
+/// What a list says that is for nobody else, where it says anything about that.
+const UNSHARED: [(&str, &[u8]); 2] = [("cacheScope", b"\"private\""), ("ttlMs", b"0")];

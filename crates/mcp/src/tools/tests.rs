@@ -276,6 +276,37 @@ fn a_list_is_filtered_and_nothing_else_in_it_changes() {
 }
 
 #[test]
+fn a_list_that_is_filtered_is_kept_for_nobody_else_and_not_for_later() {
+    let shown = |result: &str, wanted: fn(&str) -> bool| {
+        let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let frame = Frame::read(answer(result).into_bytes(), &FrameLimits::default()).unwrap();
+        let Kind::Response { result, .. } = frame.kind() else {
+            panic!()
+        };
+        let listing = Listing::read(frame.bytes(), *result, &Limits::plan()).unwrap();
+        let only = listing.only(frame.bytes(), wanted);
+        only.map(|only| {
+            let only = String::from_utf8(only).unwrap();
+            let result = only.split_once(r#""result":"#).unwrap().1;
+            result.strip_suffix('}').unwrap().to_owned()
+        })
+    };
+    let tools = r#""tools":[{"name":"a"},{"name":"b"}]"#;
+    let public = format!(r#"{{"ttlMs": 60000,{tools},"cacheScope":"public" }}"#);
+    assert_eq!(
+        shown(&public, |name| name == "a").unwrap(),
+        r#"{"ttlMs": 0,"tools":[{"name":"a"}],"cacheScope":"private" }"#
+    );
+    // Whoever sees all of it is not everybody.
+    assert_eq!(
+        shown(&public, |_| true).unwrap(),
+        format!(r#"{{"ttlMs": 0,{tools},"cacheScope":"private" }}"#)
+    );
+    let private = format!(r#"{{"cacheScope":"private",{tools},"ttlMs":0}}"#);
+    assert_eq!(shown(&private, |_| true), None);
+}
+
+#[test]
 fn what_is_seen_and_not_accepted_waits_for_a_person() {
     let (first, later) = (
         named("t"),
