@@ -10,6 +10,8 @@
 
 #[path = "agent_control/asked.rs"]
 mod asked;
+#[path = "agent_control/warned.rs"]
+mod warned;
 mod wrapped;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -69,6 +71,9 @@ late(word) if {
 	args.say == word
 	contains(text, "done")
 }
+result := {"decision": "warn", "reason": "careful", "message": "be careful"} if args.say in {"hot", "hotter"}
+result := {"decision": "warn", "reason": "careful", "message": "be careful"} if late("later hot")
+call := {"decision": "warn", "reason": "warm", "message": "it is warm"} if args.say == "hotter"
 default asked := {"decision": "allow"}
 asked := {"decision": "transform", "transform": {"path": "$policy_target[0].content.text", "value": "asked nicely"}} if {
 	contains(input.policy_target.value[0].content.text, "now")

@@ -21,6 +21,7 @@ use crate::{ApprovalId, Engine, Intervention, Outcome, Refusal, Running, Unaskab
 pub struct Settled {
     recorded: Option<Recorded>,
     delivery: Delivery,
+    warning: Option<String>,
 }
 
 /// What the agent may see of a result.
@@ -67,6 +68,7 @@ impl Settled {
         Self {
             recorded,
             delivery: Delivery::AsItCame,
+            warning: None,
         }
     }
 
@@ -80,6 +82,11 @@ impl Settled {
         &self.delivery
     }
 
+    /// Words that go with a result that passes.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
     /// What the agent may see.
     pub fn into_delivery(self) -> Delivery {
         self.delivery
@@ -87,6 +94,10 @@ impl Settled {
 }
 
 impl Delivery {
+    fn passes(&self) -> bool {
+        matches!(self, Self::AsItCame | Self::Changed(_))
+    }
+
     /// What the model reads in the place of a result that waits for people.
     pub fn text_while_held(held: &HeldResult) -> String {
         let HeldResult { reason, code, .. } = held;
@@ -163,6 +174,7 @@ impl Engine {
         decision.heard = hearing.into_record();
         // The labels are those of the result, and come with it.
         let labels = decision.result_labels.take().unwrap_or_default();
+        let warning = found.verdict.message().map(str::to_owned);
         let asked = match found.verdict.decision() {
             Decision::Escalate => {
                 self.ask_about(running, &answer, (found, decision), (&hot, policies))
@@ -177,6 +189,7 @@ impl Engine {
         let recorded = self.push_at(guard, &place, scope, now, events)?;
         Ok(Settled {
             recorded: Some(recorded),
+            warning: warning.filter(|_| delivery.passes()),
             delivery,
         })
     }

@@ -155,6 +155,8 @@ pub struct Delivery {
     /// Whether it is of our own making: then it is delivered even if nothing could be recorded,
     /// because nobody should wait for ever.
     pub(crate) is_ours: bool,
+    /// What policies warn of, who let it through.
+    pub(crate) warning: Option<String>,
     /// Who waits, in case nothing may be delivered.
     pub(crate) waits: Waits,
     /// How the client hears of that.
@@ -217,6 +219,15 @@ impl Delivery {
             refusal: Some(Box::new(Notice::error(id, refused))),
             ..Self::default()
         }
+    }
+
+    /// Says this too beside what it delivers.
+    fn warning_of(mut self, more: Option<&str>) -> Self {
+        self.warning = match (self.warning, more) {
+            (Some(said), Some(more)) => Some(format!("{said}\n{more}")),
+            (said, more) => said.or(more.map(str::to_owned)),
+        };
+        self
     }
 
     fn recorded_in(mut self, event: Option<Hash>) -> Self {

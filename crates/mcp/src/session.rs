@@ -25,14 +25,14 @@ mod unfinished;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::frame::{FrameLimits, Id};
+use crate::frame::{Frame, FrameLimits, Id, Kind};
 use crate::gate::{Delivery, Done, Job, Waits};
 use crate::outbound::Outbound;
 use crate::record::{self, Entry};
 use crate::reply::{self, RefusalForm, Refused};
 use crate::seal::Seal;
 use crate::tools::Shelf;
-use crate::{Era, Method};
+use crate::{Era, Method, splice};
 pub(crate) use calls::APPROVAL;
 pub use list::List;
 pub(crate) use loss::Instead;
@@ -247,7 +247,7 @@ impl Session {
                 self.asked.remove(&id);
                 self.task_dropped(&id).into_iter().collect()
             }
-            Done::Deliver(delivery) => deliver(delivery),
+            Done::Deliver(delivery) => self.deliver(delivery),
             Done::Opened(frame, opened) => self.opened(*frame, opened, now),
             Done::Instead(delivery, instead) => self.deliver_instead(delivery, instead),
             Done::Unrecorded(Waits::Client(id), refused) => {
@@ -289,6 +289,27 @@ impl Session {
         match method.reads() {
             true => RefusalForm::Error,
             false => self.settings.refusals,
+        }
+    }
+
+    fn deliver(&self, delivery: Delivery) -> Vec<Effect> {
+        let warned = self.warned(&delivery);
+        let refusal = delivery.refusal.map(|refusal| refusal.to_message());
+        let to_client = warned.or(delivery.to_client).or(refusal);
+        let to_client = to_client.map(Effect::ToClient);
+        let to_server = delivery.to_server.map(Effect::ToServer);
+        to_client.into_iter().chain(to_server).collect()
+    }
+
+    /// An answer with what policies warn of who let it through.
+    fn warned(&self, delivery: &Delivery) -> Option<Vec<u8>> {
+        let (warning, bytes) = (delivery.warning.as_ref()?, delivery.to_client.as_ref()?);
+        let frame = Frame::read(bytes.clone(), &self.settings.limits).ok()?;
+        match frame.kind() {
+            Kind::Response { result: part, .. } | Kind::Error { error: part, .. } => {
+                splice::with_meta(&frame, *part, WARNING, warning)
+            }
+            Kind::Request { .. } | Kind::Notification { .. } => None,
         }
     }
 
@@ -360,13 +381,6 @@ impl Settings {
     }
 }
 
-fn deliver(delivery: Delivery) -> Vec<Effect> {
-    let refusal = delivery.refusal.map(|refusal| refusal.to_message());
-    let to_client = delivery.to_client.or(refusal).map(Effect::ToClient);
-    let to_server = delivery.to_server.map(Effect::ToServer);
-    to_client.into_iter().chain(to_server).collect()
-}
-
 /// Records, then sends to the client.
 fn record_then_client(entry: Entry, bytes: Vec<u8>, id: Id) -> Effect {
     Effect::job(Job::Record {
@@ -379,4 +393,6 @@ fn record_then_client(entry: Entry, bytes: Vec<u8>, id: Id) -> Effect {
     })
 }
 
+/// Where a client reads that a policy warns of what it let through.
+const WARNING: &str = "countersign/warning";
 const MAX_COMPLAINTS: usize = 100;

@@ -109,10 +109,11 @@ impl Gate {
         let reviewed = self
             .engine
             .review(&self.scope, &self.origin, subject.clone());
-        let changed = match self.answered(reviewed) {
-            Ok(changed) => changed,
+        let (changed, warning) = match self.answered(reviewed) {
+            Ok(answered) => answered,
             Err(refused) => return Done::Instead(then, Instead::Nothing(refused)),
         };
+        let then = then.warning_of(warning.as_deref());
         match (self.record(vec![entry]), changed) {
             (Ok(_), Some(changed)) => {
                 let result = changed.get("tool_result").and_then(|it| it.get("value"));
@@ -128,10 +129,13 @@ impl Gate {
         }
     }
 
-    /// What those said who were shown a result.
-    fn answered(&self, reviewed: Intervened) -> Result<Option<Json>, Refused> {
+    /// What those said who were shown a result: what they changed, and what they warn of.
+    fn answered(&self, reviewed: Intervened) -> Result<(Option<Json>, Option<String>), Refused> {
         match reviewed {
-            Intervened::Passed(passed) => Ok(passed.changed),
+            Intervened::Passed(passed) => {
+                let warning = passed.verdict.message().map(str::to_owned);
+                Ok((passed.changed, warning))
+            }
             Intervened::Held(hold) => {
                 self.take_back(&hold);
                 Err(hold::refused(&hold))
@@ -182,6 +186,7 @@ impl Gate {
             return Done::Instead(then, Instead::Nothing(withheld));
         }
         let event = settled.recorded().map(|recorded| recorded.hash());
+        let then = then.warning_of(settled.warning());
         match settled.into_delivery() {
             engine::Delivery::AsItCame => Done::Deliver(then.recorded_in(event)),
             engine::Delivery::Changed(result) => Done::Instead(then, Instead::Result(result)),

@@ -14,7 +14,7 @@ use crate::outbound::{Begun, Outbound};
 use crate::record;
 use crate::reply::{INVALID_PARAMS, Notice, RefusalForm, Refused};
 use crate::tools::{Definition, Objection};
-use crate::{Method, beside, splice};
+use crate::{Method, beside};
 
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
@@ -271,10 +271,9 @@ impl Session {
         if is_open {
             self.open.note(&frame, part, &running);
         }
-        let warning = running.warning();
-        let warned = warning.and_then(|text| splice::with_meta(&frame, part, WARNING, text));
         let then = Delivery {
-            to_client: Some(warned.unwrap_or_else(|| frame.into_bytes())),
+            to_client: Some(frame.into_bytes()),
+            warning: running.warning().map(str::to_owned),
             waits: Waits::Client(id.clone()),
             form,
             ..Delivery::default()
@@ -363,7 +362,5 @@ pub(super) fn failed(code: &str) -> Outcome {
 }
 
 const LONGEST_NAME: usize = 1024;
-/// Where a client reads that a policy warns of what it let through.
-const WARNING: &str = "countersign/warning";
 /// Where a client says which approval a call is for.
 pub(crate) const APPROVAL: &str = "countersign/approval";

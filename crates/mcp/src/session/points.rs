@@ -15,7 +15,7 @@ use crate::reply::Refused;
 use crate::splice;
 
 use super::client::{answer_of, server_call};
-use super::{Effect, Session, deliver};
+use super::{Effect, Session};
 
 /// Whether the agent may begin.
 #[derive(Default)]
@@ -228,14 +228,14 @@ impl Session {
                 match changed {
                     Some(changed) => {
                         delivery.to_client = Some(changed);
-                        return deliver(delivery);
+                        return self.deliver(delivery);
                     }
                     None => gate::unsupported(),
                 }
             }
             gate::Instead::Subject(point, subject) => {
                 match self.with_subject(&delivery, point, &subject) {
-                    Some(changed) => return deliver(changed),
+                    Some(changed) => return self.deliver(changed),
                     None => gate::unsupported(),
                 }
             }
