@@ -10,6 +10,8 @@
 
 #[path = "agent_control/asked.rs"]
 mod asked;
+#[path = "agent_control/rounds.rs"]
+mod rounds;
 #[path = "agent_control/warned.rs"]
 mod warned;
 mod wrapped;

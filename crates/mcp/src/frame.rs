@@ -237,6 +237,11 @@ pub(crate) fn member(bytes: &[u8], of: Span, key: &str) -> Option<Span> {
     found
 }
 
+/// Whether some readers take a key for one that is known, and is not this one.
+pub(crate) fn poses(key: &str, known: &[&'static str]) -> bool {
+    lookalike::refuse(key, known).is_err()
+}
+
 /// How many messages a batch may have. Each of them is decided, sent and answered by itself.
 const LONGEST_BATCH: usize = 128;
 /// Parts of frames that were read under their own limits.

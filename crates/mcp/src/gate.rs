@@ -9,9 +9,11 @@ mod look;
 mod object;
 mod points;
 mod quick;
+mod sight;
 
 pub(crate) use points::unsupported;
 pub(crate) use quick::{Lost, Quick, Soon};
+pub(crate) use sight::{Onward, Part, Round, Sight, withheld_for};
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,10 +30,11 @@ use countersign_event::payload::ToolCallDenied;
 use countersign_event::{EventType, Payload, Scope};
 use countersign_policy::Point;
 
-use crate::frame::{Frame, FrameLimits, Id, Kind};
+use crate::frame::{Frame, FrameLimits, Id, Kind, Span};
 use crate::outbound::{Begun, Outbound};
 use crate::record::{self, Entry};
 use crate::reply::{Notice, RefusalForm, Refused};
+use crate::session::Asks;
 use crate::tools::Objection;
 use crate::{Method, beside, splice};
 
@@ -79,17 +82,13 @@ pub enum Job {
     },
     /// Ask whether something may pass, if anybody wants to be asked; then record and deliver.
     Pass {
-        /// Where.
-        point: Point,
-        /// What there is to see there.
-        subject: Json,
-        /// The id of the model call.
-        call_id: Option<String>,
-        /// What is recorded in any case, or for a model call where nobody wants to be asked.
-        entries: Vec<Entry>,
+        /// What it is.
+        sight: Box<Sight>,
         /// What to deliver then.
         then: Delivery,
     },
+    /// The same for several things that pass together or not at all.
+    Round(Box<Round>),
     /// Ask those who look at results about one that comes late; then record and deliver.
     Review(Box<Late>),
     /// Record events, then deliver.
@@ -157,6 +156,8 @@ pub struct Delivery {
     pub(crate) is_ours: bool,
     /// What policies warn of, who let it through.
     pub(crate) warning: Option<String>,
+    /// What the client is asked by it, that nobody has looked at yet.
+    pub(crate) asks: Option<Box<Asks>>,
     /// Who waits, in case nothing may be delivered.
     pub(crate) waits: Waits,
     /// How the client hears of that.
@@ -180,8 +181,8 @@ pub enum Waits {
 pub enum Instead {
     /// This, in the place of a result.
     Result(Json),
-    /// This, in the place of what there was to see at a point.
-    Subject(Point, Json),
+    /// This, in the place of the part that was shown at a point.
+    Part(Point, Json),
     /// Nothing.
     Nothing(Refused),
 }
@@ -192,8 +193,8 @@ pub enum Done {
     Begun(Id, Begun),
     /// The call may not be forwarded.
     Refused(Id, Refused),
-    /// The call has run before: this is its result, and whether it is an error.
-    Released(Id, Json, bool),
+    /// The call has run before: this is its tool, its result, and whether that is an error.
+    Released(Id, String, Json, bool),
     /// A human has not decided yet. The refusal is for a client that waits no longer.
     Held(Box<Call>, ApprovalId, Refused),
     /// The same for a call that was held before.
@@ -208,6 +209,8 @@ pub enum Done {
     Opened(Box<Frame>, Result<(), Refused>),
     /// Something else is delivered than what came.
     Instead(Delivery, Instead),
+    /// All of a round may pass, with these in the place of parts of it; or nothing of it.
+    Rounded(Onward, Result<Vec<(Span, Json)>, Refused>),
     /// It could not be recorded; whoever waits gets an error.
     Unrecorded(Waits, Refused),
 }
@@ -275,13 +278,8 @@ impl Gate {
                 then,
             } => self.settle(running, outcome, is_whole, then),
             Job::Open { frame, about } => Done::Opened(Box::new(frame), self.open(about)),
-            Job::Pass {
-                point,
-                subject,
-                call_id,
-                entries,
-                then,
-            } => self.pass((point, subject, call_id), entries, then),
+            Job::Pass { sight, then } => self.pass(*sight, then),
+            Job::Round(round) => self.round(*round),
             Job::Review(late) => self.review(*late),
             Job::Record { entries, then } => deliver(self.record(entries), then),
         }

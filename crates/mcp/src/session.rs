@@ -17,6 +17,7 @@ mod patience;
 mod peers;
 mod pending;
 mod points;
+mod rounds;
 mod server;
 mod task;
 mod time;
@@ -37,6 +38,7 @@ pub(crate) use calls::APPROVAL;
 pub use list::List;
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
+pub(crate) use rounds::{Asks, Given, Question};
 pub(crate) use unfinished::Unfinished;
 
 /// A connection.
@@ -62,6 +64,8 @@ pub struct Session {
     /// Our questions to the client's human that have no answer, with the calls that they are about.
     questions: Vec<(Id, Id)>,
     questions_asked: u64,
+    /// What the server has asked by results.
+    rounds: rounds::Rounds,
     /// Held calls that the client asks about.
     tasks: task::Tasks,
     /// What people were asked about, and nobody waits for at the moment.
@@ -164,6 +168,7 @@ impl Session {
             client: ask::Abilities::default(),
             questions: Vec::new(),
             questions_asked: 0,
+            rounds: rounds::Rounds::default(),
             tasks: task::Tasks::default(),
             unawaited: again::Unawaited::default(),
             open: open::OpenCalls::default(),
@@ -233,12 +238,19 @@ impl Session {
                     .chain(self.refused(&id, &refused))
                     .collect()
             }
-            Done::Released(id, content, is_error) => {
+            Done::Released(id, tool, content, is_error) => {
                 let closed = self.close_question(&id);
-                let waits = self.asked.remove(&id);
-                let answer = waits.map(|_| reply::released(&id, &content, is_error));
-                let answer = answer.map(|bytes| Effect::ToCaller(id, bytes));
-                closed.into_iter().chain(answer).collect()
+                let released = match self.asked.remove(&id) {
+                    Some(Asked::Call(form, _)) => self.deliver_asking(Delivery {
+                        to_client: Some(reply::released(&id, &content, is_error)),
+                        asks: Some(Box::new(Asks::of_call(&tool, &id))),
+                        waits: Waits::Client(id),
+                        form,
+                        ..Delivery::default()
+                    }),
+                    _ => Vec::new(),
+                };
+                closed.into_iter().chain(released).collect()
             }
             Done::Held(call, approval, refused) => self.held(*call, approval, refused, now),
             Done::StillHeld(call, approval) => self.still_held(*call, approval, now),
@@ -247,7 +259,8 @@ impl Session {
                 self.asked.remove(&id);
                 self.task_dropped(&id).into_iter().collect()
             }
-            Done::Deliver(delivery) => self.deliver(delivery),
+            Done::Deliver(delivery) => self.deliver_asking(delivery),
+            Done::Rounded(then, looked) => self.rounded(then, looked, now),
             Done::Opened(frame, opened) => self.opened(*frame, opened, now),
             Done::Instead(delivery, instead) => self.deliver_instead(delivery, instead),
             Done::Unrecorded(Waits::Client(id), refused) => {

@@ -58,33 +58,6 @@ impl Gate {
         answer
     }
 
-    pub(super) fn pass(
-        &self,
-        (point, subject, call_id): (Point, Json, Option<String>),
-        entries: Vec<Entry>,
-        then: Delivery,
-    ) -> Done {
-        if !self.attends(point) {
-            return deliver(self.record(entries), then);
-        }
-        // The engine tells of model calls itself.
-        let entries = match call_id {
-            Some(_) => Vec::new(),
-            None => entries,
-        };
-        match self.intervene(point, subject.clone(), call_id) {
-            Intervened::Passed(passed) => match (self.record(entries), passed.changed) {
-                (Ok(_), Some(changed)) if is_changeable(point, &changed, &subject) => {
-                    Done::Instead(then, Instead::Subject(point, changed))
-                }
-                (Ok(_), Some(_)) => Done::Instead(then, Instead::Nothing(unsupported())),
-                (recorded, None) | (recorded @ Err(_), _) => deliver(recorded, then),
-            },
-            Intervened::Held(hold) => Done::Unrecorded(then.waits, hold::refused(&hold)),
-            Intervened::Refused(refusal) => Done::Unrecorded(then.waits, refused(&refusal)),
-        }
-    }
-
     /// Shows what came of a task to those who look at results.
     pub(super) fn review(&self, late: Late) -> Done {
         let Late {
@@ -116,11 +89,9 @@ impl Gate {
         let then = then.warning_of(warning.as_deref());
         match (self.record(vec![entry]), changed) {
             (Ok(_), Some(changed)) => {
-                let result = changed.get("tool_result").and_then(|it| it.get("value"));
-                let is_changeable =
-                    is_plain && is_changeable(Point::PostToolCall, &changed, &subject);
-                let instead = match result.filter(|_| is_changeable) {
-                    Some(result) => Instead::Result(result.clone()),
+                let result = changed_part(Point::PostToolCall, &changed, &subject);
+                let instead = match result.filter(|_| is_plain) {
+                    Some(result) => Instead::Result(result),
                     None => Instead::Nothing(unsupported()),
                 };
                 Done::Instead(then, instead)
@@ -229,39 +200,36 @@ impl Gate {
     /// Delivers a result that people have let pass. The server is not asked again.
     pub(super) fn release(&self, call: Call, approval: ApprovalId) -> Done {
         match self.engine.release(approval, &self.scope) {
-            Ok(released) => Done::Released(call.id, released.content, released.is_error),
+            Ok(released) => Done::Released(call.id, call.tool, released.content, released.is_error),
             Err(refusal) => Done::Refused(call.id, refused(&refusal)),
         }
     }
 }
 
-/// Whether nothing was changed but the one part that is delivered.
-fn is_changeable(point: Point, changed: &Json, before: &Json) -> bool {
+/// The one part that is delivered, as it is now; `None` if anything else was changed.
+pub(super) fn changed_part(point: Point, changed: &Json, before: &Json) -> Option<Json> {
     let path: &[&str] = match point {
         Point::PreModelCall => &["messages"],
         Point::PostModelCall => &["response"],
         Point::Input => &["input", "body"],
         Point::Output => &["response", "content"],
         Point::PostToolCall => &["tool_result", "value"],
-        _ => return false,
+        _ => return None,
     };
-    let old = path.iter().try_fold(before, |json, name| json.get(name));
+    let old = path.iter().try_fold(before, |json, name| json.get(name))?;
     let mut rest = changed.clone();
     let place = path.iter().try_fold(&mut rest, |json, name| {
         json.as_object_mut()
             .and_then(|members| members.get_mut(name))
-    });
-    match (place, old) {
-        (Some(place), Some(old)) => *place = old.clone(),
-        _ => return false,
-    }
-    rest == *before
+    })?;
+    let new = std::mem::replace(place, old.clone());
+    (rest == *before).then_some(new)
 }
 
 /// A result that somebody should have seen, and nobody could.
-const UNSEEN: &str = "result_not_judged";
+pub(super) const UNSEEN: &str = "result_not_judged";
 
-fn withheld(reason: &str) -> Refused {
+pub(super) fn withheld(reason: &str) -> Refused {
     Refused::denied(reason, engine::Delivery::text_for_model(reason))
 }
 

@@ -142,6 +142,7 @@ impl Job {
     pub(crate) fn call(&self) -> Option<&frame::Id> {
         match self {
             Self::Decide(call) | Self::Look(call, _) => Some(&call.id),
+            Self::Round(round) => round.call(),
             Self::Settle { .. }
             | Self::Record { .. }
             | Self::Pass { .. }
@@ -163,6 +164,7 @@ impl Job {
                 then.waits.clone()
             }
             Self::Review(late) => late.then.waits.clone(),
+            Self::Round(round) => round.waits(),
         }
     }
 }

@@ -16,9 +16,10 @@ use crate::reply::{INVALID_PARAMS, Notice, RefusalForm, Refused};
 use crate::tools::{Definition, Objection};
 use crate::{Method, beside};
 
+use super::ask::Back;
 use super::client::SERVER_GONE;
 use super::pending::{Asked, CallState};
-use super::{Effect, Session, observed};
+use super::{Asks, Effect, Session, observed};
 
 impl Session {
     /// The client calls a tool, or fetches something.
@@ -45,6 +46,20 @@ impl Session {
             Kind::Request { params, .. } => *params,
             _ => params,
         };
+        match self.answers_in(&frame, (method, &params)) {
+            Some(answers) => vec![self.bring(frame, (&id, method), answers)],
+            None => self.call_of(frame, (id, method), (params, came), now),
+        }
+    }
+
+    /// The same, when what it brings beside may pass.
+    pub(super) fn call_of(
+        &mut self,
+        frame: Frame,
+        (id, method): (Id, Method),
+        (params, came): (Params, Option<Back>),
+        now: Instant,
+    ) -> Vec<Effect> {
         let understood = match method.reads() {
             true => beside::whole(&frame, &params).map(|args| (method.to_string(), args)),
             false => understood(&frame, &params),
@@ -271,9 +286,11 @@ impl Session {
         if is_open {
             self.open.note(&frame, part, &running);
         }
+        let asks = Asks::of_call(running.tool_name(), id).in_frame(&frame);
         let then = Delivery {
             to_client: Some(frame.into_bytes()),
             warning: running.warning().map(str::to_owned),
+            asks: Some(asks),
             waits: Waits::Client(id.clone()),
             form,
             ..Delivery::default()

@@ -232,8 +232,14 @@ impl Session {
                 )];
             }
             Some(ServerAsked::Plain) => return vec![self.pass(frame)],
-            Some(ServerAsked::Sample) => self.sampling_answered(frame, id),
-            Some(ServerAsked::Elicit) => self.elicitation_answered(frame, id),
+            Some(ServerAsked::Sample) => {
+                let sight = self.sampled(Some(server_call(id)), answer_of(&frame));
+                self.answered(frame, id, sight)
+            }
+            Some(ServerAsked::Elicit) => {
+                let sight = self.elicited(answer_of(&frame));
+                self.answered(frame, id, sight)
+            }
         };
         vec![Effect::job(job)]
     }

@@ -12,7 +12,7 @@ use crate::gate::{Delivery, Job, Late, Waits};
 use crate::record;
 
 use super::calls::output_too_large;
-use super::{Effect, Session, observed};
+use super::{Asks, Effect, Session, observed};
 
 /// What is known of the calls that the server has made tasks of.
 #[derive(Default)]
@@ -128,11 +128,13 @@ impl Session {
             ]);
             Json::object([("tool_call", call), ("tool_result", result)])
         });
+        let asks = Asks::of_task(task).in_frame(&frame);
         let review = Effect::job(Job::Review(Box::new(Late {
             subject,
             is_plain,
             entry,
             then: Delivery {
+                asks: Some(asks),
                 to_client: Some(frame.into_bytes()),
                 waits: id.map_or(Waits::Nobody, |id| Waits::Client(id.clone())),
                 form: refusals,

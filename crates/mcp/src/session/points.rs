@@ -8,13 +8,11 @@ use countersign_canon::{Json, Limits, Object};
 use countersign_policy::Point;
 
 use crate::frame::{Frame, Id, Kind, Params, Span};
-use crate::gate::{self, Delivery, Job, Waits};
+use crate::gate::{self, Delivery, Job, Onward, Part, Round, Sight, Waits};
 use crate::outbound::Outbound;
-use crate::record::{self, Entry};
 use crate::reply::Refused;
-use crate::splice;
+use crate::{Method, record, splice};
 
-use super::client::{answer_of, server_call};
 use super::{Effect, Session};
 
 /// Whether the agent may begin.
@@ -93,125 +91,133 @@ impl Session {
     }
 
     /// The server asks the client's model.
-    pub(super) fn sampling_asked(&self, frame: &Frame, id: &Id, content: &[u8]) -> Job {
-        let subject = record::content(content);
-        let hints = subject.get("modelPreferences").cloned();
-        let subject = Json::object([
-            ("messages", member(&subject, "messages")),
-            (
-                "model",
-                Json::object([
-                    ("params", hints.unwrap_or(Json::Null)),
-                    (
-                        "vendor",
-                        Json::from(format!("mcp:{}", self.settings.server)),
-                    ),
-                ]),
-            ),
-            ("system", member(&subject, "systemPrompt")),
+    pub(super) fn sampling(&self, call_id: String, content: &[u8]) -> Sight {
+        let (asked, is_whole) = record::told(content);
+        let hints = asked.get("modelPreferences").cloned();
+        let vendor = format!("mcp:{}", self.settings.server);
+        let model = Json::object([
+            ("params", hints.unwrap_or(Json::Null)),
+            ("vendor", Json::from(vendor)),
         ]);
-        Job::Pass {
+        let subject = Json::object([
+            ("messages", member(&asked, "messages")),
+            ("model", model),
+            ("system", member(&asked, "systemPrompt")),
+        ]);
+        let entry = record::sampling_began(call_id.clone(), &self.settings.server, content);
+        Sight {
             point: Point::PreModelCall,
             subject,
-            call_id: Some(server_call(id)),
-            entries: vec![record::sampling_began(
-                server_call(id),
-                &self.settings.server,
-                content,
-            )],
-            then: to_client(frame, id),
+            is_whole,
+            call_id: Some(call_id),
+            entries: vec![entry],
         }
     }
 
-    /// The client's model answered.
-    pub(super) fn sampling_answered(&self, frame: Frame, id: &Id) -> Job {
-        let answer = record::content(answer_of(&frame));
+    /// The client's model answered: what it was asked under this id, if that is known.
+    pub(super) fn sampled(&self, call_id: Option<String>, answer: &[u8]) -> Sight {
+        let (response, is_whole) = record::told(answer);
+        let vendor = format!("mcp:{}", self.settings.server);
         let model = Json::object([
-            ("name", member(&answer, "model")),
-            (
-                "vendor",
-                Json::from(format!("mcp:{}", self.settings.server)),
-            ),
+            ("name", member(&response, "model")),
+            ("vendor", Json::from(vendor)),
         ]);
-        let entry = record::sampling_ended(server_call(id), answer_of(&frame));
-        if matches!(frame.kind(), Kind::Error { .. }) {
-            return unanswered(entry, frame, id);
-        }
-        Job::Pass {
+        let entry = match &call_id {
+            Some(call_id) => record::sampling_ended(call_id.clone(), answer),
+            None => {
+                let key = Method::SamplingCreateMessage.to_string();
+                record::write(key, &self.settings.server, answer)
+            }
+        };
+        Sight {
             point: Point::PostModelCall,
-            subject: Json::object([("model", model), ("response", answer)]),
-            call_id: Some(server_call(id)),
+            subject: Json::object([("model", model), ("response", response)]),
+            is_whole,
+            call_id,
             entries: vec![entry],
-            then: to_server(frame, id),
         }
     }
 
     /// The server asks the client's human: what they are shown goes out.
-    pub(super) fn elicitation_asked(
-        &self,
-        frame: &Frame,
-        id: &Id,
-        entry: Entry,
-        content: &[u8],
-    ) -> Job {
-        let asked = record::content(content);
+    pub(super) fn elicitation(&self, content: &[u8]) -> Sight {
+        let (asked, is_whole) = record::told(content);
         let response = Json::object([
             ("content", member(&asked, "message")),
             ("schema", member(&asked, "requestedSchema")),
         ]);
-        Job::Pass {
+        let key = Method::ElicitationCreate.to_string();
+        Sight {
             point: Point::Output,
             subject: Json::object([("response", response)]),
+            is_whole,
             call_id: None,
-            entries: vec![entry],
-            then: to_client(frame, id),
+            entries: vec![record::read(key, &self.settings.server, content)],
         }
     }
 
     /// The client's human answered: that comes in.
-    pub(super) fn elicitation_answered(&self, frame: Frame, id: &Id) -> Job {
-        let answer = answer_of(&frame);
-        let input = Json::object([
-            ("body", record::content(answer)),
-            ("source", Json::from("user")),
-        ]);
-        let entry = record::write(
-            "elicitation/create".to_owned(),
-            &self.settings.server,
-            answer,
-        );
-        if matches!(frame.kind(), Kind::Error { .. }) {
-            return unanswered(entry, frame, id);
-        }
-        Job::Pass {
+    pub(super) fn elicited(&self, answer: &[u8]) -> Sight {
+        self.came_in(Method::ElicitationCreate, answer)
+    }
+
+    fn came_in(&self, method: Method, answer: &[u8]) -> Sight {
+        let (body, is_whole) = record::told(answer);
+        let input = Json::object([("body", body), ("source", Json::from("user"))]);
+        let entry = record::write(method.to_string(), &self.settings.server, answer);
+        Sight {
             point: Point::Input,
             subject: Json::object([("input", input)]),
+            is_whole,
             call_id: None,
             entries: vec![entry],
+        }
+    }
+
+    /// A question on its way to the client.
+    pub(super) fn asked(&self, frame: &Frame, id: &Id, sight: Sight) -> Job {
+        Job::Pass {
+            sight: Box::new(sight),
+            then: to_client(frame, id),
+        }
+    }
+
+    /// An answer of the client to a request of the server.
+    pub(super) fn answered(&self, frame: Frame, id: &Id, sight: Sight) -> Job {
+        if matches!(frame.kind(), Kind::Error { .. }) {
+            // That there is no answer goes on as it is.
+            return Job::Record {
+                entries: sight.entries,
+                then: to_server(frame, id),
+            };
+        }
+        Job::Pass {
+            sight: Box::new(sight),
             then: to_server(frame, id),
         }
     }
 
-    /// The client's human answered what a task had asked: that comes in too.
-    pub(super) fn task_answered(&self, frame: Frame, id: Id, params: &Params) -> Job {
+    /// The client answered what a task had asked: that comes in too.
+    pub(super) fn task_answered(&mut self, frame: Frame, id: Id, params: &Params) -> Job {
         let answers = frame.member(params.whole, "inputResponses");
         let answers = answers.map_or(&b"null"[..], |span| frame.part(span));
-        let input = Json::object([
-            ("body", record::content(answers)),
-            ("source", Json::from("user")),
-        ]);
-        let server = &self.settings.server;
-        Job::Pass {
-            point: Point::Input,
-            subject: Json::object([("input", input)]),
-            call_id: None,
-            entries: vec![record::write("tasks/update".to_owned(), server, answers)],
-            then: Delivery {
-                to_server: Outbound::passing(frame),
-                waits: Waits::Client(id),
-                ..Delivery::default()
-            },
-        }
+        let whole = Part {
+            sight: self.came_in(Method::TasksUpdate, answers),
+            place: None,
+        };
+        let (models, given) = self.task_answers_in(&frame, params);
+        Job::Round(Box::new(Round {
+            parts: std::iter::once(whole).chain(models).collect(),
+            changes: Vec::new(),
+            then: Onward::Deliver(
+                Delivery {
+                    to_server: Outbound::passing(frame),
+                    waits: Waits::Client(id),
+                    ..Delivery::default()
+                },
+                Vec::new(),
+                given,
+            ),
+        }))
     }
 
     /// Delivers something else than what came.
@@ -228,17 +234,15 @@ impl Session {
                 match changed {
                     Some(changed) => {
                         delivery.to_client = Some(changed);
-                        return self.deliver(delivery);
+                        return self.deliver_changed(delivery);
                     }
                     None => gate::unsupported(),
                 }
             }
-            gate::Instead::Subject(point, subject) => {
-                match self.with_subject(&delivery, point, &subject) {
-                    Some(changed) => return self.deliver(changed),
-                    None => gate::unsupported(),
-                }
-            }
+            gate::Instead::Part(point, new) => match self.with_part(&delivery, point, &new) {
+                Some(changed) => return self.deliver(changed),
+                None => gate::unsupported(),
+            },
         };
         match delivery.waits {
             Waits::Client(id) => {
@@ -269,15 +273,15 @@ impl Session {
 
     /// What is delivered when a policy changed what there was to see: one part of the frame, and not
     /// one other byte.
-    fn with_subject(&self, delivery: &Delivery, point: Point, subject: &Json) -> Option<Delivery> {
+    fn with_part(&self, delivery: &Delivery, point: Point, new: &Json) -> Option<Delivery> {
         let waits = delivery.waits.clone();
         match point {
             Point::PreModelCall | Point::Output => {
                 let bytes = delivery.to_client.clone()?;
                 let frame = Frame::read(bytes, &self.settings.limits).ok()?;
-                let (name, new) = match point {
-                    Point::PreModelCall => ("messages", subject.get("messages")?),
-                    _ => ("message", subject.get("response")?.get("content")?),
+                let name = match point {
+                    Point::PreModelCall => "messages",
+                    _ => "message",
                 };
                 let changed = with_parameter(&frame, name, new)?;
                 Some(Delivery {
@@ -287,10 +291,6 @@ impl Session {
                 })
             }
             Point::PostModelCall | Point::Input => {
-                let new = match point {
-                    Point::PostModelCall => subject.get("response")?,
-                    _ => subject.get("input")?.get("body")?,
-                };
                 let Waits::Server(id) = &waits else {
                     return None;
                 };
@@ -320,14 +320,6 @@ fn with_parameter(frame: &Frame, name: &str, new: &Json) -> Option<Vec<u8>> {
 
 fn member(json: &Json, name: &str) -> Json {
     json.get(name).cloned().unwrap_or(Json::Null)
-}
-
-/// That there is no answer goes on as it is.
-fn unanswered(entry: Entry, frame: Frame, id: &Id) -> Job {
-    Job::Record {
-        entries: vec![entry],
-        then: to_server(frame, id),
-    }
 }
 
 fn to_client(frame: &Frame, id: &Id) -> Delivery {

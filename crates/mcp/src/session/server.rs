@@ -7,12 +7,11 @@ use crate::gate::{Delivery, Job, Waits};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
-use crate::record;
 use crate::reply::{METHOD_NOT_FOUND, Refused};
 use crate::{Era, Fault};
 
 use super::calls::{lost, settle};
-use super::client::{SERVER_GONE, shown_method};
+use super::client::{SERVER_GONE, server_call, shown_method};
 use super::pending::{Asked, CallState, Page, ServerAsked};
 use super::{Effect, Session, Unknown, record_then_client};
 
@@ -137,6 +136,13 @@ impl Session {
         let Some(asked) = self.asked.remove(id) else {
             return vec![self.unasked(id)];
         };
+        if !matches!(asked, Asked::Call(..) | Asked::Task { .. })
+            && let Some(refused) = self.asks_out_of_place(&frame, id)
+        {
+            return std::iter::once(refused)
+                .chain(self.ask_for_list())
+                .collect();
+        }
         match asked {
             Asked::Call(form, CallState::Running { running, .. }) => {
                 self.call_answered(frame, id, form, running)
@@ -187,13 +193,12 @@ impl Session {
                 return Effect::ToClient(frame.into_bytes());
             }
             Route::Sample if allowed => {
-                let job = self.sampling_asked(&frame, &id, content);
-                (ServerAsked::Sample, job)
+                let sight = self.sampling(server_call(&id), content);
+                (ServerAsked::Sample, self.asked(&frame, &id, sight))
             }
             Route::Elicit if allowed => {
-                let read = record::read(method.to_string(), &self.settings.server, content);
-                let job = self.elicitation_asked(&frame, &id, read, content);
-                (ServerAsked::Elicit, job)
+                let sight = self.elicitation(content);
+                (ServerAsked::Elicit, self.asked(&frame, &id, sight))
             }
             _ => return self.refuse_server(&frame, &id),
         };

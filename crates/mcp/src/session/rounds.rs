@@ -1,0 +1,494 @@
+//! What a server asks the client's model or human by a result, and what the client brings with the next call.
+//!
+//! In revisions without requests of the server this is the only way to ask. It is held to the same as those
+//! requests are, point by point.
+
+mod read;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use countersign_canon::{Digest, Json};
+
+use crate::frame::{Frame, Id, Kind, Params, Span};
+use crate::gate::{self, Delivery, Instead, Job, Onward, Part, Round, Waits};
+use crate::reply::{Notice, Refused};
+use crate::{Method, splice};
+
+use super::client::SERVER_GONE;
+use super::open::name_of;
+use super::pending::{Asked, CallState};
+use super::{Effect, Session, Unknown};
+use read::{Found, Of, Unfit, asked_in, found_in, members, shape, spans};
+
+/// What was asked by results, the oldest first.
+#[derive(Default)]
+pub(super) struct Rounds {
+    all: VecDeque<Question>,
+    count: u64,
+}
+
+/// Whose questions a result may bring: those of a tool, or of a task.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    whose: String,
+    /// Under which the log knows what the model is asked.
+    known_as: String,
+    is_task: bool,
+    /// Whether it brings any, as far as is known.
+    asks: bool,
+}
+
+/// One thing that the client was asked.
+#[derive(Debug)]
+pub struct Question {
+    number: u64,
+    whose: String,
+    /// What the server wants back with the answer.
+    state: Option<String>,
+    name: String,
+    text: Digest,
+    of: Of,
+    /// The model call that has not ended.
+    model: Option<String>,
+    /// Where that stands which a policy may change, and what is in its place.
+    place: Option<Span>,
+    changed: Option<Json>,
+    /// What was answered and passed.
+    answer: Option<Digest>,
+}
+
+/// That this question has this answer.
+#[derive(Debug)]
+pub struct Given {
+    question: u64,
+    answer: Digest,
+}
+
+impl Asks {
+    /// Of a call with this id.
+    pub(super) fn of_call(tool: &str, id: &Id) -> Self {
+        Self {
+            whose: format!("tool {tool}"),
+            known_as: format!("server:{id}"),
+            is_task: false,
+            asks: true,
+        }
+    }
+
+    pub(super) fn of_task(task: &str) -> Self {
+        let quoted = Json::from(task).to_sorted_ascii();
+        Self {
+            whose: whose_task(task),
+            known_as: format!("server:task {}", String::from_utf8_lossy(&quoted)),
+            is_task: true,
+            asks: true,
+        }
+    }
+
+    /// The same, where the frame brings any; others need not be looked at again as long as they are what they
+    /// are.
+    pub(super) fn in_frame(self, frame: &Frame) -> Box<Self> {
+        let asks = spans(frame, self.is_task).into_iter().any(|span| {
+            // What cannot be read is looked at.
+            asked_in(frame, span).map_or(true, |asked| asked.is_some())
+        });
+        Box::new(Self { asks, ..self })
+    }
+}
+
+impl Rounds {
+    fn note(&mut self, mut questions: Vec<Question>, changes: &[(Span, Json)]) {
+        for question in &mut questions {
+            let changed = changes.iter();
+            let mut changed = changed.filter(|(place, _)| Some(*place) == question.place);
+            question.changed = changed.next().map(|(_, new)| new.clone());
+            question.number = self.count;
+            self.count += 1;
+        }
+        self.all.extend(questions);
+        let most = self.all.len().saturating_sub(MOST);
+        self.all.drain(..most);
+    }
+
+    fn answered(&mut self, given: Vec<Given>) {
+        for Given { question, answer } in given {
+            let mut all = self.all.iter_mut();
+            if let Some(question) = all.find(|one| one.number == question) {
+                question.answer = Some(answer);
+            }
+        }
+    }
+
+    /// The same question of a task, which is told as long as it is open.
+    fn again(&self, asks: &Asks, name: &str, text: Digest) -> Option<&Question> {
+        let mut all = self.all.iter().filter(|_| asks.is_task);
+        all.find(|one| one.whose == asks.whose && one.name == name && one.text == text)
+    }
+
+    /// What the client was asked under this name: what has no answer first.
+    fn find(&mut self, whose: &str, state: Option<&str>, name: &str) -> Option<&mut Question> {
+        let is_it = |one: &Question| {
+            one.whose == whose && one.state.as_deref() == state && one.name == name
+        };
+        let open = |one: &Question| is_it(one) && one.answer.is_none();
+        let at = self.all.iter().position(open);
+        let at = at.or_else(|| self.all.iter().rposition(is_it))?;
+        self.all.get_mut(at)
+    }
+}
+
+impl Session {
+    /// Delivers something to the client: not before it is known whether it may be asked what it is asked by it.
+    pub(super) fn deliver_asking(&mut self, mut delivery: Delivery) -> Vec<Effect> {
+        let asks = delivery.asks.take().filter(|asks| asks.asks);
+        let (Some(asks), Some(bytes)) = (asks, &delivery.to_client) else {
+            return self.deliver(delivery);
+        };
+        let frame = Frame::read(bytes.clone(), &self.settings.limits);
+        let round = frame.map_err(|_| Unfit);
+        match round.and_then(|frame| self.questions_in(&frame, &asks)) {
+            Ok(None) => self.deliver(delivery),
+            Ok(Some((parts, changes, questions))) => {
+                vec![Effect::job(Job::Round(Box::new(Round {
+                    parts,
+                    changes,
+                    then: Onward::Deliver(delivery, questions, Vec::new()),
+                })))]
+            }
+            Err(Unfit) => vec![self.refuse_question(delivery)],
+        }
+    }
+
+    /// What a policy has put in the place of a result may ask as well.
+    pub(super) fn deliver_changed(&mut self, mut delivery: Delivery) -> Vec<Effect> {
+        if let Some(asks) = &mut delivery.asks {
+            asks.asks = true;
+        }
+        self.deliver_asking(delivery)
+    }
+
+    /// FAIL-CLOSED: who is asked something that nobody understands is not asked.
+    fn refuse_question(&mut self, delivery: Delivery) -> Effect {
+        let refused = Refused::denied(
+            UNFIT,
+            "the result is withheld: it asks for input in a way that is not known; ask the operator, do not retry",
+        );
+        let message = "a result that asks in a way that is not known".to_owned();
+        let refusal = match &delivery.waits {
+            Waits::Client(id) => {
+                let notice = Notice::answer(id, refused, delivery.form, self.era);
+                Some(Box::new(notice))
+            }
+            Waits::Server(_) | Waits::Nobody => None,
+        };
+        let then = Delivery {
+            refusal,
+            waits: delivery.waits,
+            form: delivery.form,
+            ..Delivery::default()
+        };
+        self.complain("server_question_refused", message, then)
+    }
+
+    /// FAIL-CLOSED: only what is decided about can ask by its result.
+    pub(super) fn asks_out_of_place(&mut self, frame: &Frame, id: &Id) -> Option<Effect> {
+        let mut spans = spans(frame, false).into_iter();
+        if spans.all(|span| matches!(asked_in(frame, span), Ok(None))) {
+            return None;
+        }
+        Some(self.refuse_question(Delivery {
+            waits: Waits::Client(id.clone()),
+            ..Delivery::default()
+        }))
+    }
+
+    /// What there is to see of what a result asks; `None` if it asks nothing.
+    #[expect(clippy::type_complexity, reason = "the parts of one round")]
+    fn questions_in(
+        &self,
+        frame: &Frame,
+        asks: &Asks,
+    ) -> Result<Option<(Vec<Part>, Vec<(Span, Json)>, Vec<Question>)>, Unfit> {
+        let (mut parts, mut changes, mut questions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_asked = false;
+        for span in spans(frame, asks.is_task) {
+            let Some(asked) = asked_in(frame, span)? else {
+                continue;
+            };
+            is_asked = true;
+            let state = frame.member(Some(span), "requestState");
+            let state = state.map(|state| name_of(frame, Some(state)));
+            for found in found_in(frame, asked, self.settings.unknown)? {
+                let text = Digest::of(frame.part(found.whole));
+                let place = found.place(frame);
+                if let Some(known) = self.rounds.again(asks, &found.name, text) {
+                    changes.extend(place.zip(known.changed.clone()));
+                    continue;
+                }
+                let model = (found.of == Of::Model).then(|| found.known_as(asks));
+                let content = found.params.map_or(&b"null"[..], |span| frame.part(span));
+                let sight = match (found.of, &model) {
+                    (Of::Model, Some(model)) => Some(self.sampling(model.clone(), content)),
+                    (Of::Human, _) => Some(self.elicitation(content)),
+                    _ => None,
+                };
+                parts.extend(sight.map(|sight| Part { sight, place }));
+                questions.push(Question {
+                    number: 0,
+                    whose: asks.whose.clone(),
+                    state: state.clone().filter(|_| !asks.is_task),
+                    name: found.name,
+                    text,
+                    of: found.of,
+                    model,
+                    place,
+                    changed: None,
+                    answer: None,
+                });
+            }
+        }
+        Ok(is_asked.then_some((parts, changes, questions)))
+    }
+
+    /// What a call brings that answers what its server has asked; `None` if that needs no look.
+    pub(super) fn answers_in(
+        &mut self,
+        frame: &Frame,
+        (method, params): (Method, &Params),
+    ) -> Option<(Vec<Part>, Vec<Given>)> {
+        let whole = frame.member(params.whole, "inputResponses")?;
+        if frame.part(whole) == b"null" {
+            return None;
+        }
+        let state = frame.member(params.whole, "requestState");
+        let state = state.map(|state| name_of(frame, Some(state)));
+        let tool = match method.reads() {
+            true => method.to_string(),
+            false => name_of(frame, params.name),
+        };
+        let (whose, mut parts, mut given) = (format!("tool {tool}"), Vec::new(), Vec::new());
+        let answers = members(frame, whole).unwrap_or_else(|Unfit| vec![(String::new(), whole)]);
+        for (name, place) in answers {
+            let answer = Digest::of(frame.part(place));
+            let question = self.rounds.find(&whose, state.as_deref(), &name);
+            let (of, model) = match question {
+                // The same call, made again, says nothing new.
+                Some(question) if question.answer == Some(answer) => continue,
+                Some(question) => {
+                    given.push(Given {
+                        question: question.number,
+                        answer,
+                    });
+                    (question.of, question.model.take())
+                }
+                // Asked on another connection, or long ago.
+                None => (shape(frame, place), None),
+            };
+            let content = frame.part(place);
+            let sight = match of {
+                Of::Model => self.sampled(model, content),
+                Of::Human => self.elicited(content),
+                Of::Client => continue,
+            };
+            let place = Some(place);
+            parts.push(Part { sight, place });
+        }
+        (!parts.is_empty()).then_some((parts, given))
+    }
+
+    /// What the client's model has answered of what a task has asked.
+    pub(super) fn task_answers_in(
+        &mut self,
+        frame: &Frame,
+        params: &Params,
+    ) -> (Vec<Part>, Vec<Given>) {
+        let (mut parts, mut given) = (Vec::new(), Vec::new());
+        let whose = whose_task(&name_of(frame, params.task_id));
+        let whole = frame.member(params.whole, "inputResponses");
+        let answers = whole.and_then(|whole| members(frame, whole).ok());
+        for (name, place) in answers.unwrap_or_default() {
+            let Some(question) = self.rounds.find(&whose, None, &name) else {
+                continue;
+            };
+            let answer = Digest::of(frame.part(place));
+            if question.of != Of::Model || question.answer == Some(answer) {
+                continue;
+            }
+            given.push(Given {
+                question: question.number,
+                answer,
+            });
+            let model = question.model.take();
+            parts.push(Part {
+                sight: self.sampled(model, frame.part(place)),
+                place: None,
+            });
+        }
+        (parts, given)
+    }
+
+    /// The call waits until it is known whether what it brings may pass.
+    pub(super) fn bring(
+        &mut self,
+        frame: Frame,
+        (id, method): (&Id, Method),
+        (parts, given): (Vec<Part>, Vec<Given>),
+    ) -> Effect {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let deciding = CallState::Deciding {
+            cancelled: Arc::clone(&cancelled),
+        };
+        let asked = Asked::Call(self.refusals_of(method), deciding);
+        self.asked.insert(id.clone(), asked);
+        Effect::job(Job::Round(Box::new(Round {
+            parts,
+            changes: Vec::new(),
+            then: Onward::Call(Box::new(frame), given, cancelled),
+        })))
+    }
+
+    /// It is known whether what a result asks, or what a call brings, may pass.
+    pub(super) fn rounded(
+        &mut self,
+        then: Onward,
+        looked: Result<Vec<(Span, Json)>, Refused>,
+        now: Instant,
+    ) -> Vec<Effect> {
+        match (then, looked) {
+            (Onward::Deliver(delivery, questions, given), Ok(changes)) => {
+                let Some(changed) = self.with_changes(&delivery, &changes) else {
+                    let nothing = Instead::Nothing(gate::unsupported());
+                    return self.deliver_instead(delivery, nothing);
+                };
+                self.rounds.note(questions, &changes);
+                self.rounds.answered(given);
+                self.deliver(Delivery {
+                    to_client: changed.or(delivery.to_client),
+                    ..delivery
+                })
+            }
+            (Onward::Deliver(delivery, ..), Err(refused)) => {
+                let refused = match delivery.to_client {
+                    Some(_) => gate::withheld_for(&refused),
+                    None => refused,
+                };
+                self.deliver_instead(delivery, Instead::Nothing(refused))
+            }
+            (Onward::Call(frame, given, cancelled), looked) => {
+                self.brought(*frame, given, &cancelled, looked, now)
+            }
+        }
+    }
+
+    /// An answer with other parts, if there are any; `None` if it cannot be made.
+    fn with_changes(
+        &self,
+        delivery: &Delivery,
+        changes: &[(Span, Json)],
+    ) -> Option<Option<Vec<u8>>> {
+        match (changes.is_empty(), &delivery.to_client) {
+            (true, _) => Some(None),
+            (false, None) => None,
+            (false, Some(bytes)) => spliced(bytes, changes).map(Some),
+        }
+    }
+
+    fn brought(
+        &mut self,
+        frame: Frame,
+        given: Vec<Given>,
+        cancelled: &Arc<AtomicBool>,
+        looked: Result<Vec<(Span, Json)>, Refused>,
+        now: Instant,
+    ) -> Vec<Effect> {
+        let Kind::Request { id, method, .. } = frame.kind() else {
+            return Vec::new();
+        };
+        let (id, method) = (id.clone(), *method);
+        let is_it = matches!(
+            self.asked.get(&id),
+            Some(Asked::Call(_, CallState::Deciding { cancelled: known })) if Arc::ptr_eq(known, cancelled)
+        );
+        if !is_it {
+            return Vec::new();
+        }
+        if cancelled.load(Ordering::Acquire) {
+            self.asked.remove(&id);
+            return Vec::new();
+        }
+        if self.server_gone {
+            return self.refused(&id, &Refused::denied("SERVER_GONE", SERVER_GONE));
+        }
+        let changed = looked.map(|changes| match changes.is_empty() {
+            true => Some(frame),
+            // An answer of the protocol is an object.
+            false if changes.iter().any(|(_, new)| new.as_object().is_none()) => None,
+            false => spliced(frame.bytes(), &changes)
+                .and_then(|bytes| Frame::read(bytes, &self.settings.limits).ok()),
+        });
+        match changed {
+            Err(refused) => self.refused(&id, &not_brought(&refused)),
+            Ok(None) => self.refused(&id, &gate::unsupported()),
+            Ok(Some(frame)) => {
+                self.asked.remove(&id);
+                self.rounds.answered(given);
+                let params = match frame.kind() {
+                    Kind::Request { params, .. } => *params,
+                    _ => Params::default(),
+                };
+                self.call_of(frame, (id, method), (params, None), now)
+            }
+        }
+    }
+}
+
+impl Found {
+    /// Where that stands which a policy may change.
+    fn place(&self, frame: &Frame) -> Option<Span> {
+        match self.of {
+            Of::Model => frame.member(self.params, "messages"),
+            Of::Human => frame.member(self.params, "message"),
+            Of::Client => None,
+        }
+    }
+
+    /// Under which the log knows what the model is asked.
+    fn known_as(&self, asks: &Asks) -> String {
+        let known_as = &asks.known_as;
+        match self.name.len() <= LONGEST_NAME {
+            true => format!("{known_as}/{}", self.name),
+            false => format!("{known_as}/{}", Digest::of(self.name.as_bytes())),
+        }
+    }
+}
+
+fn spliced(bytes: &[u8], changes: &[(Span, Json)]) -> Option<Vec<u8>> {
+    let parts = changes
+        .iter()
+        .map(|(place, new)| Some((*place, new.to_jcs().ok()?)));
+    splice::replace_all(bytes, parts.collect::<Option<Vec<_>>>()?)
+}
+
+fn whose_task(task: &str) -> String {
+    format!("task {task}")
+}
+
+/// What a client hears whose call brings what may not pass.
+fn not_brought(refused: &Refused) -> Refused {
+    let reason = &refused.reason;
+    let text = format!(
+        "refused ({reason}): an answer to what the server asked may not pass; ask the operator, do not retry"
+    );
+    Refused {
+        event: refused.event,
+        ..Refused::denied(reason, text)
+    }
+}
+
+const UNFIT: &str = "INPUT_REQUEST_REFUSED";
+/// So many questions are remembered.
+const MOST: usize = 1024;
+const LONGEST_NAME: usize = 128;

@@ -1,0 +1,241 @@
+//! What a server asks the client's model or human by a result, and what comes back with the next call.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at once"
+)]
+
+mod scene;
+
+use countersign_event::EventType;
+use scene::{Scene, error};
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{},"elicitation":{},"roots":{}}}"#;
+const MODEL: &str = r#"{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"think"}}],"maxTokens":5}}"#;
+const HUMAN: &str = r#"{ "method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object"}}}"#;
+const ROOTS: &str = r#"{"method":"roots/list"}"#;
+const THOUGHT: &str = r#"{"role":"assistant","content":{"type":"text","text":"x"},"model":"m"}"#;
+const SAID: &str = r#"{"action":"accept","content":{"n":1.0}}"#;
+
+/// A server that is told what to answer, whose tools are known.
+fn scene() -> Scene {
+    let mut scene = Scene::new();
+    scene.list();
+    scene.answers = false;
+    scene
+}
+
+fn call(id: u32, more: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"write","arguments":{{"n":1}}{more},{META}}}}}"#
+    )
+}
+
+fn asks(id: u32, questions: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","inputRequests":{questions} ,"requestState":"o"}}}}"#
+    )
+}
+
+fn answers(of: &str) -> String {
+    format!(r#","requestState":"o","inputResponses":{of}"#)
+}
+
+/// What was asked and answered, by the events of it.
+fn rounds(scene: &Scene) -> Vec<String> {
+    let events = scene.events().into_iter();
+    let told = events.filter_map(|(event, payload)| {
+        let text = |key: &str| Some(payload.get(key)?.as_str()?.to_owned());
+        match event {
+            EventType::ModelCallStarted | EventType::ModelCallFinished => {
+                Some(format!("{event} {}", text("call_id")?))
+            }
+            EventType::MemoryRead | EventType::MemoryWrite => {
+                let key = text("memory_key").filter(|key| !key.starts_with("mcp/"))?;
+                Some(format!("{event} {key}"))
+            }
+            _ => None,
+        }
+    });
+    told.collect()
+}
+
+#[test]
+fn what_a_result_asks_and_the_next_call_brings_is_recorded_like_requests_of_a_server() {
+    let mut scene = scene();
+    scene.send(call(1, ""));
+    let asked = asks(1, &format!(r#"{{"s":{MODEL},"e":{HUMAN},"r":{ROOTS}}}"#));
+    assert_eq!(scene.serve(&asked), [asked.as_str()]);
+    let asked = [
+        "MODEL_CALL_STARTED server:1/s",
+        "MEMORY_READ elicitation/create",
+    ];
+    assert_eq!(rounds(&scene), asked);
+    let given = answers(&format!(
+        r#"{{"s":{THOUGHT},"e":{SAID},"r":{{"roots":[]}}}}"#
+    ));
+    scene.send(call(2, &given));
+    assert_eq!(scene.server.last().unwrap(), &call(2, &given));
+    let both = [
+        &asked[..],
+        &[
+            "MODEL_CALL_FINISHED server:1/s",
+            "MEMORY_WRITE elicitation/create",
+        ],
+    ]
+    .concat();
+    assert_eq!(rounds(&scene), both);
+    // Made again, it says nothing new; with another answer it does.
+    scene.send(call(3, &given));
+    assert_eq!(rounds(&scene), both);
+    scene.send(call(4, &answers(&format!(r#"{{"s":{SAID}}}"#))));
+    let more = [&both[..], &["MEMORY_WRITE sampling/createMessage"]].concat();
+    assert_eq!(rounds(&scene), more);
+    scene.verify();
+}
+
+#[test]
+fn what_is_answered_without_a_question_that_is_known_is_recorded_by_what_it_looks_like() {
+    let mut scene = scene();
+    let given = format!(r#"{{"a":{THOUGHT},"b":{SAID},"c":{{"roots":[]}},"d":"dana"}}"#);
+    scene.send(call(1, &answers(&given)));
+    scene.send(call(2, r#","inputResponses":null"#));
+    scene.send(call(3, r#","inputResponses":"dana""#));
+    let wanted = [
+        "MEMORY_WRITE sampling/createMessage",
+        "MEMORY_WRITE elicitation/create",
+        "MEMORY_WRITE elicitation/create",
+        "MEMORY_WRITE elicitation/create",
+    ];
+    assert_eq!(rounds(&scene), wanted);
+    assert_eq!(scene.effects, 3);
+    scene.verify();
+}
+
+#[test]
+fn a_result_that_asks_what_nobody_understands_does_not_reach_the_client() {
+    let many: Vec<String> = (0..65)
+        .map(|n| format!(r#""{n}":{{"method":"roots/list"}}"#))
+        .collect();
+    let many = format!("{{{}}}", many.join(","));
+    let unfit = [
+        "[]",
+        r#""secret""#,
+        r#"{"q":"secret"}"#,
+        r#"{"q":{"params":{"message":"secret"}}}"#,
+        r#"{"q":{"method":"tools/call","params":{"name":"secret"}}}"#,
+        r#"{"q":{"method":"elicitation/Create","params":{"message":"secret"}}}"#,
+        r#"{"q":{"method":"elicitation/create","Params":{"message":"secret"}}}"#,
+        r#"{"q":{"method":"elicitation/create","params":["secret"]}}"#,
+        r#"{"q":{"method":"ping"}}"#,
+        &many,
+    ];
+    let mut scene = scene();
+    for (id, questions) in (1..).zip(unfit) {
+        scene.send(call(id, &format!(r#","n":{id}"#)));
+        let got = scene.serve(asks(id, questions));
+        let reason = (-32000, "INPUT_REQUEST_REFUSED".to_owned());
+        assert_eq!(error(&got[0]), reason, "{questions}");
+        assert!(!got[0].contains("secret"), "{got:?}");
+    }
+    // Some clients take this key for the one of the protocol.
+    scene.send(call(90, ""));
+    let posing = asks(90, &format!(r#"{{"e":{HUMAN}}}"#)).replace("inputRequests", "InputRequests");
+    assert_eq!(error(&scene.serve(posing)[0]).1, "INPUT_REQUEST_REFUSED");
+    assert!(rounds(&scene).is_empty());
+    // There is nothing to look at here.
+    for (id, nothing) in [(91, "{}"), (92, "null")] {
+        scene.send(call(id, &format!(r#","n":{id}"#)));
+        let asked = asks(id, nothing);
+        assert_eq!(scene.serve(&asked), [asked.as_str()]);
+    }
+    scene.verify();
+}
+
+#[test]
+fn what_is_fetched_can_ask_and_what_is_no_call_cannot() {
+    let mut scene = scene();
+    for (id, request) in [
+        (1, r#""method":"resources/read","params":{"uri":"x:y""#),
+        (2, r#""method":"prompts/get","params":{"name":"p""#),
+    ] {
+        let ask = |id: u32, more: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},{request}{more},{META}}}}}"#)
+        };
+        scene.send(ask(id, ""));
+        let asked = asks(id, &format!(r#"{{"s":{MODEL}}}"#));
+        assert_eq!(scene.serve(&asked), [asked.as_str()]);
+        let brought = ask(id + 10, &answers(&format!(r#"{{"s":{THOUGHT}}}"#)));
+        scene.send(&brought);
+        assert_eq!(scene.server.last(), Some(&brought));
+    }
+    let wanted = [
+        "MODEL_CALL_STARTED server:1/s",
+        "MODEL_CALL_FINISHED server:1/s",
+        "MODEL_CALL_STARTED server:2/s",
+        "MODEL_CALL_FINISHED server:2/s",
+    ];
+    assert_eq!(rounds(&scene), wanted);
+    for (id, method) in [
+        (3, "tools/list"),
+        (4, "resources/list"),
+        (5, "server/discover"),
+    ] {
+        scene.send(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{META}}}}}"#
+        ));
+        let got = scene.serve(asks(id, &format!(r#"{{"e":{HUMAN}}}"#)));
+        assert_eq!(error(&got[0]).1, "INPUT_REQUEST_REFUSED", "{method}");
+    }
+    assert_eq!(rounds(&scene).len(), 4);
+    scene.verify();
+}
+
+#[test]
+fn what_a_task_asks_is_recorded_once_however_often_it_is_told() {
+    let mut scene = scene();
+    scene.send(call(1, ""));
+    scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t"}}"#);
+    let about = |id: u32, method: &str, more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tasks/{method}","params":{{"taskId":"t"{more},{META}}}}}"#
+        )
+    };
+    let stands =
+        format!(r#""taskId":"t","status":"input_required","inputRequests":{{"s":{MODEL}}}"#);
+    for id in [2, 3] {
+        scene.send(about(id, "get", ""));
+        let told = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete",{stands}}}}}"#
+        );
+        assert_eq!(scene.serve(&told), [told.as_str()]);
+    }
+    let told =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{stands}}}}}"#);
+    assert_eq!(scene.serve(&told), [told.as_str()]);
+    let brought = about(
+        4,
+        "update",
+        &format!(r#","inputResponses":{{"s":{THOUGHT}}}"#),
+    );
+    scene.send(&brought);
+    assert_eq!(scene.server.last(), Some(&brought));
+    let of_models: Vec<String> = rounds(&scene)
+        .into_iter()
+        .filter(|it| it.contains("MODEL"))
+        .collect();
+    let wanted = [
+        r#"MODEL_CALL_STARTED server:task "t"/s"#,
+        r#"MODEL_CALL_FINISHED server:task "t"/s"#,
+    ];
+    assert_eq!(of_models, wanted);
+    // What is over can ask no more than what is not.
+    scene.send(about(5, "get", ""));
+    let late = r#"{"jsonrpc":"2.0","id":5,"result":{"taskId":"t","status":"completed","result":{"inputRequests":{"q":{"method":"secret"}}}}}"#;
+    let got = scene.serve(late);
+    assert_eq!(error(&got[0]).1, "INPUT_REQUEST_REFUSED");
+    let told = told.replace("sampling/createMessage", "secret");
+    assert!(scene.serve(told).is_empty());
+    scene.verify();
+}
