@@ -11,7 +11,7 @@ mod yaml;
 
 pub(crate) use pretty::pretty;
 pub(crate) use table::Table;
-pub(crate) use visible::{inline, visible, words};
+pub(crate) use visible::{inline, option, visible, words};
 pub(crate) use yaml::yaml;
 
 /// How results are printed.

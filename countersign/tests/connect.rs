@@ -54,6 +54,21 @@ impl Home {
         )
     }
 
+    /// The exit code of a line that was printed to be pasted.
+    fn shell(&self, line: &str) -> Option<i32> {
+        let program = Path::new(env!("CARGO_BIN_EXE_countersign"));
+        let status = Command::new("/bin/sh")
+            .args(["-c", line])
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("PATH", program.parent().unwrap())
+            .current_dir(self.0.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        status.unwrap().code()
+    }
+
     /// Every file, so that nothing is left behind unseen.
     fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
@@ -260,6 +275,37 @@ fn only_this_program_guards_a_server() {
         let (code, said) = home.connect(&["cursor", "--yes"]);
         assert!(code == expect && said.contains(mark), "{said}");
         assert_eq!(home.text(CURSOR), ours);
+    }
+}
+
+#[test]
+fn what_is_guarded_otherwise_is_called_so_and_the_next_commands_run() {
+    let server = "-x it's";
+    let two = SERVERS.replace("\"a\"", &format!("\"{server}\""));
+    let manifest = "schema: countersign/manifest/v1\nname: m\nversion: 1.0.0\npublisher: p\n";
+    let home = Home::new(&[(CURSOR, &two), ("m1.yaml", manifest), ("m2.yaml", manifest)]);
+    let again = ["cursor", "--manifest", "m2.yaml", "--yes"];
+    for first in [
+        &["cursor", "--yes"][..],
+        &["cursor", "--manifest", "m1.yaml", "--yes"],
+    ] {
+        assert_eq!(home.connect(first).0, 0);
+        let (code, said) = home.connect(&again);
+        assert_eq!(code, 1, "{said}");
+        assert!(
+            said.contains("through countersign otherwise, with"),
+            "{said}"
+        );
+        assert!(!said.contains("not guarded"), "{said}");
+        let (_, next) = said.split_once("then connect again\n").unwrap();
+        assert_eq!(
+            home.shell(&format!("{} --yes", next.trim())),
+            Some(0),
+            "{next}"
+        );
+        let (code, said) = home.connect(&again);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(home.connect(&["cursor", "--undo", "--yes"]).0, 0);
     }
 }
 

@@ -53,6 +53,11 @@ pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
         .join(" ")
 }
 
+/// An option with its value, as one word: the value may look like an option itself.
+pub(crate) fn option(name: &str, value: &str) -> String {
+    shell(&format!("{name}={}", inline(value)))
+}
+
 /// The same for a cell of a table, cut where it is too long for one.
 pub(super) fn cell(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(LONGEST));
@@ -83,7 +88,7 @@ const LONGEST: usize = 80;
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, cell, inline, visible, words};
+    use super::{LONGEST, cell, inline, option, visible, words};
 
     #[test]
     fn words_for_a_shell_are_words_and_nothing_else() {
@@ -94,6 +99,12 @@ mod tests {
         assert_eq!(words(["a;b", "$(c)", "d'e"]), r"'a;b' '$(c)' 'd'\''e'");
         assert_eq!(words(["--data=a b", "x"]), "-- '--data=a b' x");
         assert_eq!(words(["a\u{1b}[2J"]), "'a⟨U+001B⟩[2J'");
+    }
+
+    #[test]
+    fn an_option_for_a_shell_stays_an_option() {
+        assert_eq!(option("--server", "ctx"), "--server=ctx");
+        assert_eq!(option("--server", "-a b"), "'--server=-a b'");
     }
 
     #[test]

@@ -208,12 +208,10 @@ impl Reason {
             Self::Already => return None,
             Self::Apart => "it does not go through countersign".to_owned(),
             Self::Remote => "it is reached by its URL".to_owned(),
-            Self::Told(word) => format!(
-                "it goes through countersign, but with `{word}`, which this command would not write"
-            ),
-            Self::Untold(word) => {
-                format!("it goes through countersign, but without the `{word}` of this command")
+            Self::Told(word) => {
+                format!("with a `{word}` that this command would not write")
             }
+            Self::Untold(word) => format!("without the `{word}` of this command"),
             Self::Steered(name) => format!("its `env` sets `{name}`, which steers countersign"),
             Self::Unclear(reason) => (*reason).to_owned(),
         })

@@ -7,7 +7,7 @@ use countersign_canon::Json;
 use super::client::Client;
 use super::file::Target;
 use super::plan::Plan;
-use crate::output::{inline, visible, words};
+use crate::output::{inline, option, visible};
 
 /// One line a server.
 pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
@@ -24,6 +24,13 @@ pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
             let name = named(&left.server, left.project.as_deref());
             lines.push(match left.reason.objection() {
                 None => format!("✓ {name}: through countersign already"),
+                // It may be guarded as well as it would be by us.
+                Some(reason) if left.reason.is_otherwise() => {
+                    format!(
+                        "✗ {name}: through countersign otherwise, {}",
+                        inline(&reason)
+                    )
+                }
                 Some(reason) => format!("✗ {name}: not guarded, {}", inline(&reason)),
             });
         }
@@ -43,7 +50,7 @@ pub(super) fn ending(
     let otherwise = planned.iter().flat_map(|(_, plan)| &plan.left);
     let otherwise = otherwise.filter(|left| left.reason.is_otherwise());
     let otherwise: Vec<_> = otherwise
-        .map(|left| words(["--server", &left.server]))
+        .map(|left| option("--server", &left.server))
         .collect();
     let anew = match otherwise.is_empty() {
         true => String::new(),
