@@ -169,31 +169,92 @@ fn links_are_followed_and_stay_links() {
 }
 
 #[test]
-fn what_somebody_has_changed_since_is_not_undone() {
+fn what_somebody_has_changed_since_stays_when_it_is_undone() {
+    for by_name in [false, true] {
+        let home = Home::new(&[(CURSOR, SERVERS)]);
+        assert_eq!(home.connect(&["cursor", "--yes"]).0, 0);
+        let edited = home.text(CURSOR).replace('\n', " \n");
+        fs::write(home.path(CURSOR), &edited).unwrap();
+        let (code, said) = home.connect(&["cursor", "--undo", "--dry-run"]);
+        assert!(code == 0 && said.contains("+++ "), "{said}");
+        assert_eq!(home.text(CURSOR), edited);
+        let undo: &[&str] = match by_name {
+            true => &["cursor", "--undo", "--server", "a", "--yes"],
+            false => &["cursor", "--undo", "--yes"],
+        };
+        let (code, said) = home.connect(undo);
+        assert_eq!(code, 0, "{said}");
+        let released = home.text(CURSOR);
+        assert_eq!(
+            released.replace(", \"args\": []", ""),
+            SERVERS.replace('\n', " \n")
+        );
+        // Nothing is left to undo, and what the file was before is not lost.
+        assert_eq!(home.names(), [CURSOR, &format!("{BACKUP}.1")]);
+        assert_eq!(home.text(&format!("{BACKUP}.1")), SERVERS);
+        let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
+        assert!(code == 0 && said.contains("nothing to undo"), "{said}");
+        assert_eq!(home.text(CURSOR), released);
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_not_undone() {
     let home = Home::new(&[(CURSOR, SERVERS)]);
     assert_eq!(home.connect(&["cursor", "--yes"]).0, 0);
-    let edited = home.text(CURSOR).replace('\n', " \n");
+    fs::remove_file(home.path(CURSOR)).unwrap();
+    let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
+    assert!(code == 1 && said.contains("is gone"), "{said}");
+}
+
+/// Claude Code writes its own file all the time, and never the one of the project.
+#[test]
+fn a_file_that_the_client_writes_stands_in_the_way_of_no_other() {
+    let project = r#"{"mcpServers":{"p":{"command":"x"}}}"#;
+    let user = r#"{"numStartups":1,"mcpServers":{"g":{"command":"y"},"h":{"command":"z"}},"projects":{"/q":{"mcpServers":{"g":{"command":"w"}}}}}"#;
+    let home = Home::new(&[("p/.mcp.json", project), (".claude.json", user)]);
+    let connect = |more: &[&str]| {
+        let words = ["claude-code", "--project", "p", "--yes"];
+        home.connect(&[&words[..], more].concat())
+    };
+    assert_eq!(connect(&[]).0, 0);
+    let by_hand = r#""n":{"command":"countersign","args":["mcp","--","v"]}"#;
+    let written = home
+        .text(".claude.json")
+        .replace("\"numStartups\":1", "\"numStartups\":2")
+        .replace("\"h\":", &format!("{by_hand},\"h\":"));
+    fs::write(home.path(".claude.json"), &written).unwrap();
+    assert_eq!(connect(&["--undo", "--server", "h"]).0, 0);
+    assert_eq!(home.text(".claude.json").matches("--server=").count(), 2);
+    let (code, said) = connect(&["--undo"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("restored") && said.contains("changed since"),
+        "{said}"
+    );
+    assert_eq!(home.text("p/.mcp.json"), project);
+    let text = home.text(".claude.json");
+    assert!(
+        text.contains("\"numStartups\":2") && text.contains(by_hand),
+        "{text}"
+    );
+    assert!(!text.contains("--server="), "{text}");
+    let (code, said) = connect(&["--undo"]);
+    assert!(code == 0 && said.contains("nothing to undo"), "{said}");
+    assert_eq!(home.text(".claude.json"), text);
+}
+
+#[test]
+fn what_cannot_be_taken_out_is_not_called_undone() {
+    let home = Home::new(&[(CURSOR, SERVERS)]);
+    assert_eq!(home.connect(&["cursor", "--yes"]).0, 0);
+    let edited = home.text(CURSOR).replace(", \"true\"", "");
     fs::write(home.path(CURSOR), &edited).unwrap();
     let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
     assert!(code == 1 && said.contains("error[C0824]"), "{said}");
     assert!(said.contains("countersign-backup"), "{said}");
     assert_eq!(home.text(CURSOR), edited);
     assert_eq!(home.text(BACKUP), SERVERS);
-    // One server can be taken back all the same, and the backup stays what it was.
-    let (code, said) = home.connect(&["cursor", "--undo", "--server", "a", "--yes"]);
-    assert_eq!(code, 0, "{said}");
-    let released = home.text(CURSOR);
-    assert_eq!(
-        released.replace(", \"args\": []", ""),
-        SERVERS.replace('\n', " \n")
-    );
-    assert_eq!(home.text(BACKUP), SERVERS);
-    let (code, said) = home.connect(&["cursor", "--undo", "--server", "a", "--yes"]);
-    assert!(code == 0 && said.contains("nothing was written"), "{said}");
-    // Gone altogether.
-    fs::remove_file(home.path(CURSOR)).unwrap();
-    let (code, said) = home.connect(&["cursor", "--undo", "--yes"]);
-    assert!(code == 1 && said.contains("is gone"), "{said}");
 }
 
 #[test]

@@ -34,8 +34,8 @@ type Step = fn(&str, Form, &Wrapper, &[String]) -> Result<Plan, Unreadable>;
 Rewrites the client's list of MCP servers so that each one is started by `countersign mcp`. Only
 commands and arguments change; everything else in the file stays as it is, byte by byte. The
 difference is shown first, without the values of `env` and headers. What the file was is kept beside
-it; --undo brings it back if nobody has changed the file since. With --server it takes that server
-back out, whatever else has changed.
+it; --undo brings it back. If somebody has changed the file since, --undo only takes back out what
+was put in; with --server, it takes that server back out.
 
 Servers that are reached by a URL stay as they are, and are named: they are not guarded. The
 exit code is 1 if any other server, or one that --server names, is not guarded as asked for.
@@ -107,6 +107,10 @@ impl Connect {
             for (target, plan) in planned.iter().filter(|(_, plan)| !plan.changes.is_empty()) {
                 let original = self.original(target, &wrapper);
                 let written = original.and_then(|it| target.write(&plan.text, &it, keep));
+                let written = written.and_then(|()| match self.undo {
+                    true => self.retire_if_free(target, &plan.text),
+                    false => Ok(()),
+                });
                 written.map_err(|failure| after(&wrote, failure))?;
                 wrote.push(&target.path);
             }
@@ -158,37 +162,94 @@ impl Connect {
     }
 
     fn bring_back(&self, targets: Vec<Target>, format: Format) -> Result<Exit, Failure> {
-        let mut restored = Vec::new();
+        let mut freed = Vec::new();
         let mut differences = Vec::new();
         for target in targets {
-            match target.undo()? {
-                Undo::Nothing => {}
-                Undo::Done if self.dry_run => {}
-                Undo::Done => target.forget()?,
-                Undo::Restore(original) => {
-                    differences.push(self.diff(&target, &original)?);
-                    restored.push((target, original));
-                }
+            if let Some(way) = self.way_out(&target)? {
+                differences.push(self.diff(&target, way.text())?);
+                freed.push((target, way));
             }
         }
         self.show(&differences.join("\n"), format)?;
-        let write = !restored.is_empty() && !self.dry_run;
+        let write = !freed.is_empty() && !self.dry_run;
+        let mut wrote = Vec::new();
         if write {
             self.confirm()?;
-            let mut wrote = Vec::new();
-            for (target, original) in &restored {
-                let written = target.restore(original);
-                written.map_err(|failure| after(&wrote, failure))?;
-                wrote.push(&target.path);
+            for (target, way) in &freed {
+                let done = way.take(target);
+                let done = done.map_err(|failure| {
+                    let wrote: Vec<_> = wrote.iter().map(|(path, _)| *path).collect();
+                    after(&wrote, failure)
+                })?;
+                wrote.push((&target.path, done));
             }
         }
-        let files: Vec<&Path> = restored.iter().map(|(target, _)| &*target.path).collect();
+        let files: Vec<&Path> = freed.iter().map(|(target, _)| &*target.path).collect();
         let told = match format {
-            Format::Text => output::text(&report::restored(&files, write)),
+            Format::Text if !write => output::text(&report::not_restored(&files)),
+            Format::Text => output::text(&report::restored(&wrote)),
             Format::Json => output::json(&report::restored_json(self.client, &files, write)),
         };
         told?;
         Ok(Exit::Done)
+    }
+
+    /// How a file gets rid of us; `None` if we are not in it.
+    fn way_out(&self, target: &Target) -> Result<Option<WayOut>, Failure> {
+        Ok(match target.undo()? {
+            Undo::Nothing => None,
+            Undo::Done => {
+                if !self.dry_run {
+                    target.forget()?;
+                }
+                None
+            }
+            Undo::Restore(original) => Some(WayOut::Back(original)),
+            Undo::Changed(original) => {
+                let plan = self.without_us(target, &original, &target.text)?;
+                if plan.changes.is_empty() {
+                    if !self.dry_run {
+                        target.retire()?;
+                    }
+                    return Ok(None);
+                }
+                Some(WayOut::Out(plan.text))
+            }
+        })
+    }
+
+    /// What takes us out of a file that others have changed since it was `original`.
+    ///
+    /// FAIL-CLOSED: nobody is told that all is undone while something of ours is left.
+    fn without_us(&self, target: &Target, original: &str, text: &str) -> Result<Plan, Failure> {
+        let plan = plan::release_since(original, text, self.client.form(), &self.wrapper()?)
+            .map_err(|error| refused(&target.path, &error))?;
+        let stuck = |left: &&plan::Left| matches!(left.reason, plan::Reason::Unclear(_));
+        match plan.left.iter().find(stuck) {
+            None => Ok(plan),
+            Some(left) => Err(Failure::new(
+                Code::Undo,
+                format!(
+                    "the file was changed since it was connected, and `{}` cannot be taken out, so `{}` was not \
+                     touched; its backup is `{}`",
+                    left.server,
+                    target.path.display(),
+                    target.backup().display()
+                ),
+            )),
+        }
+    }
+
+    /// Whether the last of our servers is gone from a file that others have changed: then there is nothing left to
+    /// undo in it.
+    fn retire_if_free(&self, target: &Target, text: &str) -> Result<(), Failure> {
+        let Undo::Changed(original) = target.undo()? else {
+            return Ok(());
+        };
+        match self.without_us(target, &original, text)?.changes.is_empty() {
+            true => target.retire().map(drop),
+            false => Ok(()),
+        }
     }
 
     /// The files that are there, each once.
@@ -330,6 +391,33 @@ impl Connect {
                 "countersign connect {client} --project {}{undo}",
                 shell(&self.project.display().to_string())
             ),
+        }
+    }
+}
+
+/// How a file gets rid of us.
+enum WayOut {
+    /// It is what we wrote: it becomes what it was.
+    Back(String),
+    /// Others have changed it: what we put in goes, the rest stays.
+    Out(String),
+}
+
+impl WayOut {
+    fn text(&self) -> &str {
+        match self {
+            Self::Back(text) | Self::Out(text) => text,
+        }
+    }
+
+    /// Takes it. Tells where the backup is, if it was not brought back.
+    fn take(&self, target: &Target) -> Result<Option<PathBuf>, Failure> {
+        match self {
+            Self::Back(text) => target.restore(text).map(|()| None),
+            Self::Out(text) => {
+                target.write(text, text, Keep::Nothing)?;
+                target.retire().map(Some)
+            }
         }
     }
 }

@@ -40,6 +40,8 @@ pub(super) enum Undo {
     Done,
     /// The file is what we wrote: this was there before.
     Restore(String),
+    /// Somebody else has changed the file since: this was there before, and only what we put in may go.
+    Changed(String),
 }
 
 impl Target {
@@ -95,7 +97,7 @@ impl Target {
         self.replace(&self.real, new.as_bytes())
     }
 
-    /// FAIL-CLOSED: a file that somebody else has changed since is theirs.
+    /// FAIL-CLOSED: only what nobody else has touched says what is ours.
     pub(super) fn undo(&self) -> Result<Undo, Failure> {
         let backup = self.backup();
         if !backup.exists() {
@@ -120,7 +122,7 @@ impl Target {
             None => Err(refused("the note beside the backup is gone")),
             Some(note) if note.original != digest => Err(refused("the backup was changed")),
             Some(note) if !note.written.contains(&Digest::of(self.text.as_bytes())) => {
-                Err(refused("the file was changed since it was connected"))
+                Ok(Undo::Changed(original))
             }
             Some(_) => Ok(Undo::Restore(original)),
         }
@@ -134,15 +136,23 @@ impl Target {
 
     /// Removes the backup of a file that is as it was.
     pub(super) fn forget(&self) -> Result<(), Failure> {
-        for path in [self.note_path(), self.backup()] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(unwritable(&path, &error));
-                }
-                _ => {}
-            }
+        Self::remove(&self.note_path())?;
+        Self::remove(&self.backup())
+    }
+
+    fn remove(path: &Path) -> Result<(), Failure> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Nothing of ours is left in the file. Its backup is not what it is now, so it is kept, and tells of nothing
+    /// to undo any more.
+    pub(super) fn retire(&self) -> Result<PathBuf, Failure> {
+        let kept = self.set_backup_aside()?;
+        Self::remove(&self.note_path())?;
+        Ok(kept)
     }
 
     /// Clients write their files too.
@@ -180,11 +190,17 @@ impl Target {
         if !backup.exists() || text_of(&backup).is_ok_and(|text| text == original) {
             return Ok(());
         }
+        self.set_backup_aside().map(drop)
+    }
+
+    /// Under the next number that is free.
+    fn set_backup_aside(&self) -> Result<PathBuf, Failure> {
         let free = (1..u32::MAX)
             .map(|number| beside(&self.real, &format!("{BACKUP}.{number}")))
             .find(|path| !path.exists());
         let free = free.ok_or_else(|| Failure::new(Code::Folder, "there are too many backups"))?;
-        fs::rename(&backup, &free).map_err(|error| unwritable(&free, &error))
+        fs::rename(self.backup(), &free).map_err(|error| unwritable(&free, &error))?;
+        Ok(free)
     }
 
     /// Writes a file as a whole, with the owner and the permissions of the client's file.

@@ -225,7 +225,7 @@ pub(super) fn plan(
     wrapper: &Wrapper,
     only: &[String],
 ) -> Result<Plan, Unreadable> {
-    rewrite(text, form, only, |name, program| {
+    rewrite(text, form, among(only), |name, program| {
         wrapper.connect(name, program)
     })
 }
@@ -237,13 +237,36 @@ pub(super) fn release(
     wrapper: &Wrapper,
     only: &[String],
 ) -> Result<Plan, Unreadable> {
-    rewrite(text, form, only, |_, program| wrapper.release(program))
+    rewrite(text, form, among(only), |_, program| {
+        wrapper.release(program)
+    })
+}
+
+/// Takes us out of the servers that we were put in front of when the file was `before`. What somebody has put us
+/// in front of by hand stays so.
+pub(super) fn release_since(
+    before: &str,
+    text: &str,
+    form: Form,
+    wrapper: &Wrapper,
+) -> Result<Plan, Unreadable> {
+    let ours = plan(before, form, wrapper, &[])?.changes;
+    let is_ours = |name: &str, project: Option<&str>| {
+        let mut ours = ours.iter();
+        ours.any(|ours| ours.server == name && ours.project.as_deref() == project)
+    };
+    rewrite(text, form, is_ours, |_, program| wrapper.release(program))
+}
+
+/// All servers, unless some are named.
+fn among(only: &[String]) -> impl Fn(&str, Option<&str>) -> bool {
+    |name, _| only.is_empty() || only.iter().any(|one| one == name)
 }
 
 fn rewrite(
     text: &str,
     form: Form,
-    only: &[String],
+    is_meant: impl Fn(&str, Option<&str>) -> bool,
     step: impl Fn(&str, Program) -> Result<Rewritten, Reason>,
 ) -> Result<Plan, Unreadable> {
     let found = entry::read(text, form)?;
@@ -256,7 +279,7 @@ fn rewrite(
         kind,
     } in found.entries
     {
-        if !only.is_empty() && !only.contains(&name) {
+        if !is_meant(&name, project.as_deref()) {
             continue;
         }
         let reason = match kind {

@@ -1,6 +1,6 @@
 //! What is said about files and their servers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use countersign_canon::Json;
 
@@ -129,16 +129,23 @@ pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) ->
     ])
 }
 
-pub(super) fn restored(files: &[&Path], written: bool) -> String {
-    if files.is_empty() {
-        return "nothing to undo".to_owned();
+pub(super) fn not_restored(files: &[&Path]) -> String {
+    match files.is_empty() {
+        true => "nothing to undo".to_owned(),
+        false => "\nnothing was written".to_owned(),
     }
-    if !written {
-        return "\nnothing was written".to_owned();
-    }
-    let lines = files
-        .iter()
-        .map(|file| format!("restored {}\n", file.display()));
+}
+
+/// The files, each with its backup if that was not brought back.
+pub(super) fn restored(files: &[(&PathBuf, Option<PathBuf>)]) -> String {
+    let lines = files.iter().map(|(file, backup)| match backup {
+        None => format!("restored {}\n", file.display()),
+        Some(backup) => format!(
+            "took countersign out of {}, which was changed since\n  backup {}\n",
+            file.display(),
+            backup.display()
+        ),
+    });
     visible(&format!(
         "\n{}\nnext: restart the client",
         lines.collect::<String>()
