@@ -1,6 +1,6 @@
 //! Events as rows and as JSON.
 
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Digest, Hash, Json, Limits};
 use countersign_event::Line;
 use countersign_store::Stored;
 
@@ -39,16 +39,27 @@ pub(crate) fn read(event: &Stored) -> Result<Line<'_>, Failure> {
         .map_err(|error| Failure::new(Code::Damaged, format!("row {}: {error}", event.id)))
 }
 
-/// The public members, and which places are sealed.
+/// The public members, and which places are sealed: first what was called and what became of it, last what nobody
+/// reads. A cell of a table is cut where it is too long.
 fn about(line: &Line<'_>) -> String {
     let payload = Json::admit(line.payload, &ENVELOPE).unwrap_or(Json::Null);
     let members = payload
         .as_object()
         .into_iter()
         .flat_map(|members| members.iter());
-    let mut parts: Vec<String> = members
+    let mut members: Vec<(&str, String)> = members
         .filter(|(name, _)| *name != "sealed")
-        .map(|(name, value)| format!("{name}={}", plain(value)))
+        .map(|(name, value)| (name, plain(value)))
+        .collect();
+    members.sort_by_key(|(name, value)| rank(name, value));
+    let (digests, others): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|(_, value)| is_digest(value));
+    let mut parts: Vec<String> = others
+        .iter()
+        .map(|(name, value)| match *name {
+            "call_id" => format!("{name}={}", cut(value, LONGEST_ID)),
+            _ => format!("{name}={value}"),
+        })
         .collect();
     let seal = line.seal.and_then(|seal| seal.read().ok());
     let sealed: Vec<String> = seal
@@ -59,7 +70,26 @@ fn about(line: &Line<'_>) -> String {
     if !sealed.is_empty() {
         parts.push(format!("sealed({})", sealed.join(",")));
     }
+    let digests = digests.iter();
+    parts.extend(digests.map(|(name, value)| format!("{name}={}", cut(value, SHORT_DIGEST))));
     parts.join(" ")
+}
+
+/// Where a member stands. Those of the same rank keep their order.
+fn rank(name: &str, value: &str) -> usize {
+    let first = FIRST.iter().position(|one| *one == name);
+    first.unwrap_or(FIRST.len() + usize::from(is_digest(value)))
+}
+
+fn is_digest(value: &str) -> bool {
+    value.parse::<Digest>().is_ok() || value.parse::<Hash>().is_ok()
+}
+
+fn cut(value: &str, longest: usize) -> String {
+    match value.char_indices().nth(longest) {
+        None => value.to_owned(),
+        Some((at, _)) => format!("{}…", value.get(..at).unwrap_or_default()),
+    }
 }
 
 fn sealed_name(place: &str) -> String {
@@ -75,6 +105,24 @@ fn plain(value: &Json) -> String {
         other => String::from_utf8(other.to_jcs().unwrap_or_default()).unwrap_or_default(),
     }
 }
+
+/// What somebody who looks for a call wants to see.
+const FIRST: [&str; 10] = [
+    "call_id",
+    "tool_name",
+    "server",
+    "outcome",
+    "verdict",
+    "approved",
+    "reason_code",
+    "reason",
+    "code",
+    "approval_id",
+];
+/// SECURITY: clients choose the ids of their calls, and none may crowd out what was called.
+const LONGEST_ID: usize = 40;
+/// `sha256:` and the first digits.
+const SHORT_DIGEST: usize = 19;
 
 /// What was stored was admitted before; only the envelope around it is new.
 const ENVELOPE: Limits = Limits {
