@@ -13,6 +13,7 @@ mod exit;
 mod folder;
 mod input;
 mod output;
+mod person;
 
 use std::process::ExitCode;
 

@@ -106,11 +106,8 @@ for line in sys.stdin:
 #[test]
 fn who_accepts_a_tool_that_is_called_like_a_method_hears_that_it_changes_nothing() {
     let place = Place::new();
-    let server = ["--server", "posing", "--", "python3", "-c", POSING];
     let call = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
-        command.args(["mcp", "--data"]).arg(place.path("data"));
-        let mut client = Client::start(command.args(server));
+        let mut client = posing(&place);
         let got = client.call(1, "resources/read");
         client.end();
         got
@@ -139,4 +136,56 @@ fn who_accepts_a_tool_that_is_called_like_a_method_hears_that_it_changes_nothing
     assert!(said.contains("stay refused"), "{said}");
     assert!(call().contains("TOOL_CONFUSABLE"));
     place.verify();
+}
+
+/// Whoever has a shell can accept a tool; that cannot be done unseen.
+#[test]
+fn who_accepts_a_tool_or_a_command_is_in_the_log_or_accepts_nothing() {
+    let place = Place::new();
+    let mut client = posing(&place);
+    assert!(client.call(1, "resources/read").contains("refused"));
+    client.end();
+    let listed = place.run(&["tools", "list"]);
+    let digest = listed.split_whitespace().last().unwrap();
+    let book = || std::fs::read(place.path("data/tools/posing.json")).unwrap();
+    let before = book();
+    let accept = || {
+        let tool = ["tools", "accept", "posing", "resources/read", digest];
+        let command = ["tools", "accept-command", "posing", digest];
+        [&tool[..], &command].map(|words| {
+            let mut countersign = Command::new(env!("CARGO_BIN_EXE_countersign"));
+            let countersign = countersign.args(words).arg("--data");
+            let output = countersign.arg(place.path("data")).output().unwrap();
+            output.status.code().unwrap()
+        })
+    };
+    // Without its key the log takes nothing in.
+    std::fs::rename(place.path("data/master.key"), place.path("key")).unwrap();
+    assert!(accept().iter().all(|code| *code != 0));
+    assert_eq!(book(), before);
+    std::fs::rename(place.path("key"), place.path("data/master.key")).unwrap();
+    assert_eq!(accept(), [0, 0]);
+    assert_ne!(book(), before);
+    let uid = Command::new("id").arg("-u").output().unwrap();
+    let uid = String::from_utf8(uid.stdout).unwrap();
+    let log = place.run(&["log", "list", "--type", "MEMORY_WRITE"]);
+    for key in ["mcp/accepted/resources/read", "mcp/accepted-command"] {
+        let said = format!("memory_key={key} memory_store=posing");
+        let mut rows = log.lines().filter(|row| row.contains(&said));
+        let hash = rows.next().unwrap().split_whitespace().nth(4).unwrap();
+        assert!(rows.next().is_none(), "{log}");
+        let event = place.run(&["log", "show", hash, "--open"]);
+        assert!(event.contains(digest), "{event}");
+        assert!(
+            event.contains(&format!("\"uid\": {}", uid.trim())),
+            "{event}"
+        );
+    }
+    place.verify();
+}
+
+fn posing(place: &Place) -> Client {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "--data"]).arg(place.path("data"));
+    Client::start(command.args(["--server", "posing", "--", "python3", "-c", POSING]))
 }

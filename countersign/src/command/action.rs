@@ -8,7 +8,6 @@ use crate::output::Format;
 
 mod group;
 mod invocation;
-mod person;
 mod run;
 mod supervise;
 mod told;

@@ -10,6 +10,7 @@ mod accept;
 mod accept_command;
 mod diff;
 mod list;
+mod record;
 
 /// Tools of MCP servers.
 #[derive(Subcommand)]

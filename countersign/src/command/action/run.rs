@@ -16,7 +16,6 @@ use countersign_policy::Point;
 
 use super::group::Heard;
 use super::invocation::Invocation;
-use super::person::person;
 use super::supervise::{Ended, Kept, NOT_STARTED, Over, supervise};
 use super::told::NotRun;
 use crate::cli::{DataFolder, Tenant};
@@ -27,6 +26,7 @@ use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
 use crate::output::{self, Format, inline};
+use crate::person::person;
 
 #[derive(Args)]
 #[command(after_help = "\

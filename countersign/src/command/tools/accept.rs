@@ -5,6 +5,7 @@ use countersign_canon::{Digest, Json};
 use countersign_mcp::tools::Waiting;
 
 use super::diff::said_of;
+use super::record;
 use crate::books::Books;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -13,10 +14,10 @@ use crate::output::{self, Format, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
-The digest is the one that `countersign tools list` shows: what is accepted is what was looked at, even
-if the server has shown something else since. What a server says about its own tools makes none of them
-a tool that only reads; --reads does. Connections that are open keep refusing the tool until
-they are made again.
+The digest is the one that `countersign tools list` shows: what is accepted is what was looked at,
+even if the server has shown something else since. What a server says about its own tools makes none
+of them a tool that only reads; --reads does. Connections that are open keep refusing the tool until
+they are made again. The log tells what was accepted, and by which account of this machine.
 
 Examples:
   countersign tools accept files read_file sha256:4f0c…
@@ -57,6 +58,13 @@ impl Accept {
                 ),
             ));
         }
+        let about = [
+            ("definition", Json::from(digest.to_string())),
+            ("reads", Json::from(self.reads)),
+            ("tool", Json::from(self.tool.as_str())),
+        ];
+        let what = format!("mcp/accepted/{}", self.tool);
+        record::accepted(&self.data, &what, &self.server, about)?;
         turn.write(&book)?;
         drop(turn);
         if let Some(why) = still_refused {

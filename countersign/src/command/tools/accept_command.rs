@@ -3,6 +3,7 @@
 use clap::Args;
 use countersign_canon::{Digest, Json};
 
+use super::record;
 use crate::books::Books;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -41,6 +42,8 @@ impl AcceptCommand {
             return Err(Failure::new(Code::NoTool, text));
         }
         book.accept_command(digest);
+        let about = [("command", Json::from(digest.to_string()))];
+        record::accepted(&self.data, "mcp/accepted-command", &self.server, about)?;
         turn.write(&book)?;
         drop(turn);
         match format {

@@ -4,12 +4,15 @@ use crate::command::approver::user;
 
 /// The name of the user: from the environment, or what the system calls the one that we run as, or its
 /// number. Containers and jobs have no `$USER`.
-pub(super) fn person() -> String {
-    user().unwrap_or_else(|| {
-        let id = rustix::process::getuid().as_raw();
-        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        named(id, &users).unwrap_or_else(|| format!("uid:{id}"))
-    })
+pub(crate) fn person() -> String {
+    user().unwrap_or_else(|| account().1)
+}
+
+/// The number that the system runs us as, and the name that it has for it. No variable says so.
+pub(crate) fn account() -> (u32, String) {
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    (id, named(id, &users).unwrap_or_else(|| format!("uid:{id}")))
 }
 
 /// The name of a user in the system's list.
