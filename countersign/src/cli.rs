@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use countersign_engine::{Desk, SystemClock};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
@@ -18,6 +18,8 @@ use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::default_data_folder;
 use crate::output::{Format, stderr};
+
+mod help;
 
 /// Countersign stands between an AI agent and everything the agent can touch.
 ///
@@ -160,6 +162,13 @@ impl Cli {
                 stderr("error: `countersign demo` plays for people and has no --format json");
                 Ok(Exit::Usage)
             }
+            Command::Mcp(_) if format == Format::Json => {
+                stderr(
+                    "error: `countersign mcp` has no --format json: its standard output carries the protocol, and \
+                     nothing else",
+                );
+                Ok(Exit::Usage)
+            }
             Command::Demo(demo) => demo.run(),
             Command::DemoServer(server) => server.run(),
             Command::Mcp(mcp) => mcp.run(),
@@ -196,15 +205,19 @@ impl Cli {
 
 /// Reads the arguments. Wrong usage has an exit code of its own: clap's would read as "denied".
 pub(crate) fn parse() -> Result<Cli, Exit> {
-    Cli::try_parse().map_err(|error| {
-        // There is nowhere to report that the message could not be printed.
-        let _ = error.print();
-        if error.use_stderr() {
-            Exit::Usage
-        } else {
-            Exit::Done
-        }
-    })
+    let command = help::flowing(Cli::command());
+    let matches = command.try_get_matches();
+    matches
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|error| {
+            // There is nowhere to report that the message could not be printed.
+            let _ = error.print();
+            if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            }
+        })
 }
 
 /// Where the log is.
@@ -289,17 +302,17 @@ Exit codes: 0 done or allowed, 1 failed, 2 denied, 3 invalid input, 4 held for a
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use super::*;
 
     #[test]
     fn the_command_line_holds_together() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]
     fn every_command_shows_how_it_is_used_and_is_in_the_reference() {
         let reference = include_str!("../../docs/command-line.md");
-        let leaves = leaves(super::Cli::command(), "");
+        let leaves = leaves(Cli::command(), "");
         assert!(leaves.len() > 80, "the commands were not found");
         for (path, help) in leaves {
             assert!(help.contains("Example"), "`{path}` shows no example");

@@ -57,7 +57,7 @@ codes! {
     Order = "C0202", Invalid, "append the missing event first, or use another call id";
     Erased = "C0203", Failed, "erasing cannot be undone; the chain can still be verified, and new events go to a new session";
     NoSession = "C0204", Invalid, "`countersign session list` shows the sessions; check --tenant and --data";
-    NoLog = "C0205", Invalid, "check --data, or record a first event with `countersign log append`";
+    NoLog = "C0205", Invalid, "check --data; a log begins with the first `countersign mcp -- COMMAND`, or with `countersign log append`";
     Damaged = "C0206", Unverified, "run `countersign verify --data DIR` and restore the log from a backup; other sessions are not affected";
     NoEvent = "C0207", Invalid, "`countersign log list` shows the events";
     Unpublished = "C0208", Invalid, "`countersign checkpoint publish` signs a checkpoint of everything that is recorded";
@@ -124,6 +124,7 @@ codes! {
     Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";
     Undo = "C0824", Failed, "`--undo --server NAME` takes one server back out and leaves the rest of the file; or compare the file with its backup and move it back by hand";
     Raced = "C0825", Failed, "close the client, which may write its file too, and run the command again";
+    Declined = "C0827", Invalid, "nothing was written; run the command again to be asked again";
     Replay = "C0831", Unverified, "the session cannot be proved: keep the `policies` folder with the log, and run `countersign verify --data DIR`";
     Changes = "C0832", Invalid, "look at the sessions that are named, then raise --max-changes or mend the policies";
     Interrupted = "C0833", Failed, "run it again";

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use countersign_canon::Json;
+use countersign_display::shell;
 
 mod pretty;
 mod table;
@@ -78,7 +79,18 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// How this program is called in a command that is printed to be pasted: by its name where a shell finds it, by its
+/// path otherwise.
+pub(crate) fn program() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_found = std::env::split_paths(&path).any(|folder| folder.join(NAME).is_file());
+    let own = std::env::current_exe().ok().filter(|_| !is_found);
+    own.map_or_else(|| NAME.to_owned(), |own| shell(&own.display().to_string()))
+}
+
 /// The first digits of a hash, enough to tell events apart at a glance.
 pub(crate) fn short(hash: &impl ToString) -> String {
     hash.to_string().chars().take(12).collect()
 }
+
+const NAME: &str = "countersign";

@@ -138,6 +138,29 @@ fn who_accepts_a_tool_that_is_called_like_a_method_hears_that_it_changes_nothing
     place.verify();
 }
 
+#[test]
+fn a_name_that_looks_like_another_is_listed_as_what_it_is() {
+    let place = Place::new();
+    let script = POSING.replace("resources/read", "l\u{43e}ok");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "--data"]).arg(place.path("data"));
+    command.args(["--server", "posing", "--", "python3", "-c", &script]);
+    let mut client = Client::start(&mut command);
+    client.call(1, "look");
+    client.end();
+    let listed = place.run(&["tools", "list", "--server", "posing"]);
+    assert!(listed.contains(r#""l\u043eok""#), "{listed}");
+    // A server that there is not has no list, not an empty one.
+    let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["tools", "list", "--server", "nosuch", "--data"])
+        .arg(place.path("data"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("there is no server `nosuch`"), "{said}");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+}
+
 /// Whoever has a shell can accept a tool; that cannot be done unseen.
 #[test]
 fn who_accepts_a_tool_or_a_command_is_in_the_log_or_accepts_nothing() {

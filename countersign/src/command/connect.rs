@@ -371,7 +371,7 @@ impl Connect {
             .map_err(|_| refused())?;
         match answer.trim() {
             "y" | "Y" | "yes" => Ok(()),
-            _ => Err(refused()),
+            _ => Err(Failure::new(Code::Declined, "the answer was not `y`")),
         }
     }
 

@@ -32,6 +32,8 @@ use shop::Operator;
 /// machine.
 #[derive(Args)]
 #[command(after_help = "\
+It plays for people, so --format json is refused.
+
 Examples:
   countersign demo
   countersign demo --yes-demo --data demo-data")]
@@ -227,9 +229,10 @@ fn refuse_used(place: &Path) -> Result<(), Failure> {
 
 fn next_steps(folder: &Folder, session: &str) -> String {
     let data = shell(&folder.path().display().to_string());
+    let program = output::program();
     format!(
-        "\nnext:\n  countersign log list --data {data} --session {session}\n  \
-         countersign verify --data {data}\n  countersign mcp -- YOUR-MCP-SERVER"
+        "\nnext:\n  {program} log list --data {data} --session {session}\n  \
+         {program} verify --data {data}\n  {program} mcp -- YOUR-MCP-SERVER"
     )
 }
 

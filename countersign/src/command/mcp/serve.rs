@@ -99,7 +99,7 @@ impl Serve {
             if served.iter().any(|one| one.path == place.path) {
                 let path = place.path;
                 let text = format!("`{path}` is there twice: give each server a name of its own");
-                return Err(Failure::new(Code::Server, text));
+                return Err(Failure::new(Code::Config, text));
             }
             let has_manifest = place.rules.has_manifest();
             // Servers without a manifest, or with rules of their own, are judged apart.

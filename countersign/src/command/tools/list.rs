@@ -5,9 +5,9 @@ use countersign_canon::Json;
 use countersign_display::unseen;
 use countersign_mcp::tools::{Book, Waiting, flags};
 
-use crate::books::Books;
+use crate::books::{Books, Unread};
 use crate::cli::DataFolder;
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 
@@ -44,6 +44,7 @@ impl List {
             let server = self.server.as_deref();
             server.is_none_or(|server| server == book.server())
         };
+        self.check_known(&books, &unread)?;
         let rows: Vec<Row> = books.iter().filter(wanted).flat_map(rows).collect();
         match format {
             Format::Text => {
@@ -77,6 +78,23 @@ impl List {
     }
 }
 
+impl List {
+    /// A name that is misspelt has no tools either.
+    fn check_known(&self, books: &[Book], unread: &[Unread]) -> Result<(), Failure> {
+        let Some(server) = &self.server else {
+            return Ok(());
+        };
+        // One that cannot be read may be this one.
+        match !unread.is_empty() || books.iter().any(|book| book.server() == server) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Code::NoTool,
+                format!("there is no server `{server}`"),
+            )),
+        }
+    }
+}
+
 impl Row {
     fn words(&self) -> String {
         match (self.reads, self.waiting) {
@@ -87,10 +105,11 @@ impl Row {
     }
 }
 
-/// A name in quotes, where it could be taken for another one or has quotes of its own.
+/// A name in quotes and in ASCII, as `tools diff` shows it, where it could be taken for another one or has quotes
+/// of its own.
 fn seen(name: String) -> String {
-    match unseen(&name).is_some() || name.contains('"') {
-        true => format!("\"{name}\""),
+    match !name.is_ascii() || unseen(&name).is_some() || name.contains('"') {
+        true => String::from_utf8_lossy(&Json::from(name).to_sorted_ascii()).into_owned(),
         false => name,
     }
 }
