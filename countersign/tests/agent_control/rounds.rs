@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::wrapped::{Client, Place};
-use crate::{Daemon, countersign, lay_out, replays};
+use crate::{Daemon, approve, countersign, lay_out, replays};
 
 /// A server that asks by its result what it is told to ask, and says what it heard.
 const SERVER: &str = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([^,]*\),.*/\1/'); case "$line" in
@@ -110,6 +110,27 @@ fn a_call_that_brings_what_may_not_pass_does_not_reach_the_server() {
             "{told}"
         );
         assert!(heard.is_empty(), "{heard}");
+    }
+}
+
+#[test]
+fn a_result_that_people_let_pass_still_asks_only_what_may_pass() {
+    for (human, passes) in [("your name", true), ("a rude question", false)] {
+        let place = Place::new();
+        place.run(&["approver", "init", "--name", "dana"]);
+        let mut client = Client::start(&mut door(&place, &["--hold-wait", "0"]));
+        let look = |id: u32| {
+            let call = call(id, ("think", human), "");
+            call.replace("\"human\":", "\"say\":\"look\",\"human\":")
+        };
+        let held = client.ask(look(1));
+        assert!(held.contains("look_at_it"), "{held}");
+        approve(&place);
+        let released = client.ask(look(2));
+        assert_eq!(released.contains("inputRequests"), passes, "{released}");
+        assert_eq!(released.contains("\"reason\":\"rude\""), !passes);
+        client.end();
+        place.verify();
     }
 }
 
