@@ -4,7 +4,7 @@
 //! shown, approved and recorded as an argument of its own, under a name that no tool has.
 
 use countersign_canon::scan::Scan;
-use countersign_canon::{Json, Limits, Numbers, Object};
+use countersign_canon::{Error, Json, Limits, Numbers, Object, Reason};
 
 use crate::frame::{Frame, Params, Span};
 use crate::session::APPROVAL;
@@ -49,7 +49,7 @@ fn meta(text: Option<&[u8]>) -> Result<Option<Json>, String> {
         Some(b"null") => Ok(None),
         Some(text) if !text.starts_with(b"{") => Json::admit(text, &Limits::event())
             .map(Some)
-            .map_err(|error| format!("`_meta`: {error}")),
+            .map_err(|error| format!("`_meta`: {}", misread(&error))),
         meta => Ok(Some(members(meta, is_known_meta)?)
             .filter(|meta| !meta.is_empty())
             .map(Json::Object)),
@@ -104,7 +104,7 @@ fn members(text: Option<&[u8]>, is_known: fn(&str, &[u8]) -> bool) -> Result<Obj
             Ok(value) => {
                 found.insert(key.into_owned(), value);
             }
-            Err(error) => unread = Some(format!("`{key}`: {error}")),
+            Err(error) => unread = Some(format!("`{key}`: {}", misread(&error))),
         }
         Ok(())
     });
@@ -138,6 +138,14 @@ fn is_known_meta(key: &str, value: &[u8]) -> bool {
 /// Under which name it stands among the arguments.
 const BESIDE: &str = "countersign/beside";
 /// The frame was read before, within narrower limits.
+/// Why a part of a call was not read, and what its client can do about it.
+pub(crate) fn misread(error: &Error) -> String {
+    match error.reason() {
+        Reason::InexactNumber | Reason::NumberOutOfRange => format!("{error}; send it as text"),
+        _ => error.to_string(),
+    }
+}
+
 const LIMITS: Limits = Limits {
     max_bytes: usize::MAX,
     max_depth: 512,

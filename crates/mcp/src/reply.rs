@@ -17,6 +17,8 @@ pub struct Refused {
     pub event: Option<Hash>,
     /// What a held call is known by while a human decides.
     pub approval: Option<String>,
+    /// The code of what a human is asked about: the first bytes of its hash.
+    pub plan: Option<[u8; 4]>,
 }
 
 /// The form in which a refused call is answered.
@@ -88,6 +90,7 @@ impl Refused {
             message: message.into(),
             event: None,
             approval: None,
+            plan: None,
         }
     }
 
@@ -96,6 +99,12 @@ impl Refused {
     pub fn with_code(mut self, code: i64) -> Self {
         self.code = code;
         self
+    }
+
+    /// The code as people see it.
+    pub(crate) fn code_of_plan(&self) -> String {
+        let bytes = self.plan.iter().flatten();
+        bytes.map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn data(&self) -> Json {

@@ -257,6 +257,13 @@ fn a_client_with_forms_is_told_and_its_answer_approves_nothing() {
         message.contains("(code ") && message.contains("approves nothing"),
         "{message}"
     );
+    // It is a person who reads it, and not the model that calls.
+    assert!(
+        message.contains("asks to call «deploy»")
+            && message.contains(&scene.code())
+            && !message.contains("same call"),
+        "{message}"
+    );
     assert!(
         message.contains("countersign approval show apr_"),
         "{message}"

@@ -411,3 +411,11 @@ fn what_the_protocol_keeps_open_stays_open() {
     assert_eq!(scene.pass(Duration::from_secs(61)).len(), 1);
     scene.verify();
 }
+
+/// The number of a long id is the usual one that a double does not hold.
+#[test]
+fn who_sends_a_number_that_others_would_round_hears_how_to_send_it() {
+    let mut scene = Scene::new();
+    let got = scene.call("1", "read", r#"{"n":9007199254740993}"#);
+    assert!(got[0].contains("send it as text"), "{got:?}");
+}

@@ -56,6 +56,24 @@ async fn nobody_is_asked_about_a_call_whose_headers_say_something_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_comes_to_a_path_that_leads_nowhere_hears_which_do() {
+    let web = Web::new().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    for path in ["/", "/mcp/nope"] {
+        for verb in ["GET", "POST"] {
+            let head =
+                format!("{verb} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n");
+            client.send_raw(head).await;
+            let got = client.finish().await;
+            assert_eq!(got.status, 404, "{got:?}");
+            assert!(got.body.contains("servers are at /mcp"), "{got:?}");
+        }
+    }
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_names_a_session_is_judged_in_it_whatever_its_messages_speak() {
     let web = Web::new().await;
     let mut client = web.client().await;

@@ -1,6 +1,6 @@
 //! Calls that wait for a human.
 
-use countersign_approval::State;
+use countersign_approval::{Envelope, State};
 use countersign_engine::{ApprovalId, Denial, Drifted, Hold, Standing, Unaskable};
 
 use crate::reply::{HELD, Refused};
@@ -25,7 +25,7 @@ pub(super) fn asked(hold: &Hold) -> Option<ApprovalId> {
 pub(super) fn refused(hold: &Hold) -> Refused {
     let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
     let message = match &hold.approval {
-        Ok(envelope) => waiting(reason, &envelope.plan().hash().short()),
+        Ok(envelope) => waiting(reason, &code_of(envelope)),
         Err(Unaskable::Nobody) => format!(
             "held ({reason}): a human has to approve this call, and nobody is set up who could; tell the operator to \
              run `countersign approver init`, and do not retry before that is done; do not work around it"
@@ -41,6 +41,7 @@ pub(super) fn refused(hold: &Hold) -> Refused {
         message,
         event: Some(hold.decision.hash()),
         approval: asked(hold).map(|approval| approval.to_string()),
+        plan: hold.approval.as_ref().ok().map(|it| plan(it)),
     }
 }
 
@@ -57,12 +58,10 @@ pub(super) fn verdict(standing: &Standing, denial: &dyn Fn() -> Option<Denial>) 
         State::Pending => Verdict::Waits(Refused {
             code: HELD,
             approval: approval.clone(),
+            plan: Some(plan(&standing.envelope)),
             ..Refused::denied(
                 "APPROVAL_REQUIRED",
-                waiting(
-                    "APPROVAL_REQUIRED",
-                    &standing.envelope.plan().hash().short(),
-                ),
+                waiting("APPROVAL_REQUIRED", &code_of(&standing.envelope)),
             )
         }),
         State::Approved => Verdict::Approved,
@@ -139,6 +138,16 @@ pub(super) fn gone() -> Refused {
         "APPROVAL_UNKNOWN",
         "there is no such request; ask the operator",
     )
+}
+
+/// What people compare and type.
+fn code_of(envelope: &Envelope) -> String {
+    envelope.plan().hash().short()
+}
+
+fn plan(envelope: &Envelope) -> [u8; 4] {
+    let [a, b, c, d, ..] = *envelope.plan().hash().to_hash().as_bytes();
+    [a, b, c, d]
 }
 
 fn waiting(reason: &str, code: &str) -> String {

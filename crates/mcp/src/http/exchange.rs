@@ -513,7 +513,8 @@ pub(super) fn answered(waiting: Waiting, response: Response<super::body::Sent>) 
 }
 
 pub(super) fn header_mismatch(mismatch: &mirror::Mismatch) -> Refused {
-    Refused::denied("HEADER_MISMATCH", format!("refused: {mismatch}")).with_code(HEADER_MISMATCH)
+    let text = format!("refused: {mismatch}; send the same in both");
+    Refused::denied("HEADER_MISMATCH", text).with_code(HEADER_MISMATCH)
 }
 
 /// Whether it is a message of the protocol, or several that were put together here.

@@ -55,12 +55,13 @@ pub(super) const SERVER_GONE: Loss = Loss {
 pub(super) const TIMEOUT: Loss = Loss {
     code: "timeout",
     reason: "TIMEOUT",
-    text: "the server took too long; whether it did anything is not known",
+    text: "the server took too long; whether it did anything is not known: find out before you ask again, or \
+           tell the operator",
 };
 pub(super) const UNREADABLE: Loss = Loss {
     code: "server_frame_refused",
     reason: "SERVER_FRAME_REFUSED",
-    text: "the server's answer was refused: it is not a message that can be read",
+    text: "the server's answer was refused: it is not a message that can be read; tell the operator, do not retry",
 };
 pub(super) const REDIRECTED: Loss = Loss {
     code: "server_redirects",
@@ -76,5 +77,6 @@ pub(super) const FULL: Loss = Loss {
 pub(super) const BROKEN_OFF: Loss = Loss {
     code: "server_gone",
     reason: "SERVER_GONE",
-    text: "the server broke off before it answered; whether it did anything is not known",
+    text: "the server broke off before it answered; whether it did anything is not known: find out before you ask \
+           again, or tell the operator",
 };

@@ -161,7 +161,8 @@ impl Exchange {
 /// What a client hears where the server has refused its request.
 fn not_answered(status: StatusCode) -> Refused {
     let text = format!(
-        "the server refused the request with the HTTP status {}; what it said beside that was not passed on",
+        "the server refused the request with the HTTP status {}; what it said beside that was not passed on; \
+         tell the operator",
         status.as_u16()
     );
     Refused::denied("SERVER_ERROR", text)

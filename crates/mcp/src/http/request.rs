@@ -62,7 +62,7 @@ impl Connection {
     /// Answers a request.
     pub(super) async fn answer(
         &self,
-        lobby: Option<Arc<Lobby>>,
+        lobby: Result<Arc<Lobby>, Refused>,
         access: &Access,
         request: Request<Incoming>,
     ) -> Response<Sent> {
@@ -76,7 +76,7 @@ impl Connection {
 
     async fn admit(
         &self,
-        lobby: Option<Arc<Lobby>>,
+        lobby: Result<Arc<Lobby>, Refused>,
         access: &Access,
         mut request: Request<Incoming>,
     ) -> Response<Sent> {
@@ -90,8 +90,13 @@ impl Connection {
             // SECURITY: the door's own token is nobody else's business.
             request.headers_mut().remove(AUTHORIZATION);
         }
-        let Some(lobby) = lobby else {
-            return reply::bare(StatusCode::NOT_FOUND);
+        let lobby = match lobby {
+            Ok(lobby) => lobby,
+            // Whoever looks for metadata tries many paths, and reads the status alone.
+            Err(_) if request.uri().path().starts_with("/.well-known/") => {
+                return reply::bare(StatusCode::NOT_FOUND);
+            }
+            Err(nowhere) => return reply::error(StatusCode::NOT_FOUND, &nowhere, None),
         };
         if let Some(path) = request.uri().path().strip_prefix(metadata::WELL_KNOWN) {
             // Where the token is ours, the server's are none of the client's business.

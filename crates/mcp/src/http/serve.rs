@@ -15,6 +15,8 @@ use signal_hook::iterator::Signals;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::reply::Refused;
+
 use super::link::{Census, Reception, Threads};
 use super::lobby::{Lobby, SWEEP};
 use super::metadata::WELL_KNOWN;
@@ -207,7 +209,8 @@ impl Door {
         }
     }
 
-    fn lobby(&self, path: &str) -> Option<Arc<Lobby>> {
+    /// Where a path leads. Who comes to no server hears where there are some.
+    fn lobby(&self, path: &str) -> Result<Arc<Lobby>, Refused> {
         let path = match path.strip_prefix(WELL_KNOWN) {
             Some("" | "/") => "/mcp",
             Some(path) => path,
@@ -215,7 +218,18 @@ impl Door {
         };
         let path = path.strip_suffix('/').unwrap_or(path);
         let found = self.lobbies.iter().find(|(served, _)| served == path);
-        found.map(|(_, lobby)| Arc::clone(lobby))
+        found
+            .map(|(_, lobby)| Arc::clone(lobby))
+            .ok_or_else(|| self.nowhere())
+    }
+
+    fn nowhere(&self) -> Refused {
+        let paths: Vec<_> = self.lobbies.iter().map(|(path, _)| &**path).collect();
+        let text = format!(
+            "nothing is at this path; servers are at {}",
+            paths.join(", ")
+        );
+        Refused::denied("NO_SUCH_PATH", text)
     }
 
     async fn sweep(self: Arc<Self>) {

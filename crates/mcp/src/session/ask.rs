@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use countersign_canon::{Digest, Json};
+use countersign_display::quote;
 use countersign_engine::ApprovalId;
 
 use crate::frame::{Frame, Id, Kind, Params, Span};
@@ -154,9 +155,13 @@ impl Session {
     fn told(&self, call: &Call, params: &Params, refused: &Refused) -> Json {
         let approval = refused.approval.as_deref().unwrap_or_default();
         let message = format!(
-            "{}: {}. Answering here approves nothing; approvers decide with `countersign approval show \
-             {approval}`. Decline to take the call back.",
-            call.tool, refused.message
+            "An agent asks to call {} of the server {}. The call waits ({}) for somebody who may approve it (code \
+             {}): `countersign approval show {approval}` shows it as a whole, `countersign approval watch` is where \
+             it is decided. Answering here approves nothing; declining takes the call back.",
+            quote(&call.tool),
+            quote(&self.settings.server),
+            refused.reason,
+            refused.code_of_plan(),
         );
         let mut members = vec![("message", Json::from(message))];
         let url = self.settings.approval_url.as_deref();

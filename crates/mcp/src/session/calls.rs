@@ -261,7 +261,8 @@ impl Session {
             Kind::Error { error, .. } => (*error, true),
             // FAIL-CLOSED: nothing else is an answer.
             Kind::Request { .. } | Kind::Notification { .. } => {
-                let refused = Refused::denied("SERVER_FRAME_REFUSED", "the answer was refused");
+                let text = "the answer was refused; tell the operator, do not retry";
+                let refused = Refused::denied("SERVER_FRAME_REFUSED", text);
                 let then = self.to_client(id, form, refused);
                 return vec![settle(running, lost("server_frame_refused"), then)];
             }
@@ -329,7 +330,7 @@ fn understood(frame: &Frame, params: &Params) -> Result<(String, Json), String> 
     let args = match params.arguments {
         None => Json::object::<String>([]),
         Some(span) => Json::admit(frame.part(span), &Limits::event())
-            .map_err(|error| error.within("/params/arguments").to_string())?,
+            .map_err(|error| beside::misread(&error.within("/params/arguments")))?,
     };
     if !matches!(args, Json::Object(_) | Json::Null) {
         return Err("`arguments` must be an object".to_owned());

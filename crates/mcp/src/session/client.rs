@@ -245,8 +245,11 @@ impl Session {
     }
 
     fn client_fault(&mut self, error: &FrameError) -> Effect {
-        let refused =
-            Refused::denied("FRAME_REFUSED", format!("refused: {error}")).with_code(error.code());
+        let refused = Refused::denied(
+            "FRAME_REFUSED",
+            format!("refused: {error}; do not send it again as it is"),
+        )
+        .with_code(error.code());
         // An answer that cannot be read is an answer to the server; the client does not wait.
         let then = match error.is_answer() {
             true => Delivery::default(),
@@ -263,7 +266,8 @@ impl Session {
     fn no_place(&mut self, id: &Id, no_place: NoPlace) -> Effect {
         let (code, then) = match no_place {
             NoPlace::Taken => {
-                let text = format!("refused: another request waits under the id {id}");
+                let text =
+                    format!("refused: another request waits under the id {id}; use a new one");
                 let refused = Refused::denied("ID_IN_USE", text).with_code(INVALID_REQUEST);
                 ("client_id_reused", Delivery::error(None, refused))
             }
@@ -278,8 +282,8 @@ impl Session {
 
     fn unknown_request(&mut self, frame: &Frame, id: &Id) -> Effect {
         let shown = shown_method(frame);
-        let refused = Refused::denied("METHOD_UNKNOWN", format!("refused: {shown} is not known"))
-            .with_code(METHOD_NOT_FOUND);
+        let text = format!("refused: {shown} is not known; do without it, or ask the operator");
+        let refused = Refused::denied("METHOD_UNKNOWN", text).with_code(METHOD_NOT_FOUND);
         let then = Delivery::error(Some(id), refused);
         self.complain("client_method_refused", shown, then)
     }

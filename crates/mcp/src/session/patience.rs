@@ -93,7 +93,8 @@ impl Session {
         self.note_late(id);
         let wait = wait.as_secs();
         let text = format!(
-            "the server has not answered within {wait} seconds; whether it did anything is not known"
+            "the server has not answered within {wait} seconds; whether it did anything is not known: find out \
+             before you ask again, or tell the operator"
         );
         if let Some(Asked::Call(form, CallState::Running { running, .. })) = asked {
             return self.too_late(id, form, running, text);

@@ -266,7 +266,7 @@ impl Session {
         }
         let refused = Refused::denied(
             "SERVER_FRAME_REFUSED",
-            format!("the server's answer was refused: {error}"),
+            format!("the server's answer was refused: {error}; tell the operator, do not retry"),
         );
         let after = match self.asked.remove(id) {
             None => return Default::default(),

@@ -288,7 +288,8 @@ impl Session {
     }
 
     fn no_task(&mut self, id: &Id) -> Effect {
-        let text = "refused: there is no such task in this session, or it is too old";
+        let text = "refused: there is no such task in this session, or it is too old; ask the operator \
+                    before you make its call again";
         let refused = Refused::denied("TASK_UNKNOWN", text).with_code(INVALID_PARAMS);
         let then = Delivery::error(Some(id), refused);
         let message = "a task that is not known".to_owned();

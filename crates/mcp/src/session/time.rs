@@ -87,8 +87,10 @@ impl Session {
             return vec![settle(running, lost("cancelled"), then)];
         }
         let limit = running.constraints().timeout_ms;
-        let text =
-            format!("the tool took longer than {limit} ms; whether it did anything is not known");
+        let text = format!(
+            "the tool took longer than {limit} ms; whether it did anything is not known: find out before you call \
+             it again, or tell the operator"
+        );
         self.too_late(id, form, running, text)
     }
 

@@ -300,6 +300,14 @@ impl Scene {
         approvals(&self.engine)
     }
 
+    /// The code of the one call that waits, as approvers see it.
+    pub fn code(&self) -> String {
+        let reader = self.engine.store().reader();
+        let row = reader.approvals_in(State::Pending).unwrap().remove(0);
+        let standing = self.engine.approval(row.id).unwrap().unwrap();
+        standing.envelope.plan().hash().short()
+    }
+
     pub fn terminate(&self) {
         self.gate.terminate("test").unwrap();
     }
@@ -452,14 +460,20 @@ fn refusal(frame: &str) -> Option<Json> {
     data.get("reason").and(Some(data.clone()))
 }
 
-/// The code and the reason of an error.
+/// The code and the reason of an error, which says what to do next.
 pub fn error(frame: &str) -> (i64, String) {
     let frame = json(frame);
     let error = frame.get("error").unwrap();
     let code = error.get("code").unwrap().as_i64().unwrap();
     let data = error.get("data").unwrap();
-    (
-        code,
-        data.get("reason").unwrap().as_str().unwrap().to_owned(),
-    )
+    let message = error.get("message").unwrap().as_str().unwrap();
+    let reason = data.get("reason").unwrap().as_str().unwrap();
+    let next = [
+        "operator", "again", "retry", "send", "ask", "without", "later", "must", "needs", "new",
+        "called",
+    ];
+    // Who has cancelled wants nothing next.
+    let is_told = reason == "CANCELLED" || next.iter().any(|word| message.contains(word));
+    assert!(is_told, "{message}");
+    (code, reason.to_owned())
 }
