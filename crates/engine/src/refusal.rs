@@ -70,9 +70,17 @@ impl Refusal {
         &self.message
     }
 
-    /// What the model sees: what to do next, and nothing about the policy or the system.
+    /// What the model sees: what to do next, and of policies and the system no more than which budget of its
+    /// session is used up.
     pub fn text_for_model(&self) -> String {
-        format!("refused ({}): ask the operator; do not retry", self.reason)
+        let reason = &self.reason;
+        match self.explanation().and_then(Explanation::used_up) {
+            Some(budgets) => format!(
+                "refused ({reason}): the session has used up its {budgets}; ask the operator to raise it in \
+                 `permissions.budgets` of the manifest, or to begin a new session; do not retry"
+            ),
+            None => format!("refused ({reason}): ask the operator; do not retry"),
+        }
     }
 
     /// Which rule spoke, and why.

@@ -102,6 +102,11 @@ fn what_is_fetched_counts_like_a_call() {
     for frame in [read(4, "x:2"), prompt(5), call("6", "read", "{}")] {
         let got = scene.send(frame);
         assert_eq!(error(&got[0]), (-32000, "BUDGET_EXCEEDED".to_owned()));
+        // Which one it is, and how much of it there was.
+        assert!(
+            got[0].contains("used up its `max_tool_calls` of 3;"),
+            "{got:?}"
+        );
     }
     assert_eq!(scene.effects, 3);
     scene.verify();

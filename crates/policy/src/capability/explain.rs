@@ -63,6 +63,20 @@ impl Explanation {
             change: change(rule, facts, manifest),
         }
     }
+
+    /// Which budgets of a session are used up, if that is why: their names and limits.
+    pub fn used_up(&self) -> Option<String> {
+        if self.rule != "budget" {
+            return None;
+        }
+        let number = |name: &str, which| self.facts.get(name)?.get(which)?.as_u64();
+        let over = BUDGETS.iter().filter_map(|name| {
+            let (count, limit) = (number(name, "count")?, number(name, "limit")?);
+            (count >= limit).then(|| format!("`max_{name}` of {limit}"))
+        });
+        let over: Vec<String> = over.collect();
+        (!over.is_empty()).then(|| over.join(", "))
+    }
 }
 
 fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
@@ -177,3 +191,6 @@ fn change(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> String {
         _ => "mend the policy: it gave no answer".to_owned(),
     }
 }
+
+/// The facts of the budget rule, in the order in which they are told.
+const BUDGETS: [&str; 4] = ["tool_calls", "steps", "model_calls", "wall_time_ms"];
