@@ -7,7 +7,7 @@ use countersign_policy::manifest::Manifest as Document;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{self, Format};
+use crate::output::{self, Format, inline};
 
 mod init;
 mod show;
@@ -44,6 +44,21 @@ impl Manifest {
             Self::Init(init) => init.run(format),
         }
     }
+}
+
+/// What somebody should know whose manifest counts for less than it seems to say.
+pub(super) fn doubts(manifest: &Document) -> Option<String> {
+    let tools: Vec<String> = manifest
+        .unpinned_readers()
+        .map(|tool| format!("`{}`", inline(tool)))
+        .collect();
+    (!tools.is_empty()).then(|| {
+        format!(
+            "declared as reading: {}; a tool of an MCP server counts as such only with `server` and `definition`, \
+             which `countersign tools list` shows, and without them its calls are held",
+            tools.join(", ")
+        )
+    })
 }
 
 /// Reads a manifest that must be valid.

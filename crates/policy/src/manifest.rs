@@ -164,6 +164,19 @@ impl Manifest {
             .is_some_and(|tool| tool.trusted_output && tool.server.as_deref() == server)
     }
 
+    /// Tools that are declared as reading, and do not count as such behind a server: nobody has said whose they are, or
+    /// which definition of them was looked at.
+    pub fn unpinned_readers(&self) -> impl Iterator<Item = &str> {
+        let holds = self.schema == Schema::Countersign;
+        let tools = self.permissions().tools.iter().filter(move |_| holds);
+        let is_unpinned = |(name, tool): &(&String, &Tool)| {
+            tool.side_effect == SideEffect::Read
+                && (tool.server.is_none() || tool.definition.is_none())
+                && countersign_event::fetching(name).is_none()
+        };
+        tools.filter(is_unpinned).map(|(name, _)| name.as_str())
+    }
+
     /// What the manifest says about a human's approval for a call of this tool.
     pub fn approval(&self, called: &str) -> Approval {
         let mut listed = self.permissions.approval_required.iter();

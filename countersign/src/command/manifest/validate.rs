@@ -11,7 +11,8 @@ use crate::output::{self, Format, visible};
 #[derive(Args)]
 #[command(after_help = "\
 Reads JSON or YAML of both schemas and lists everything that is wrong, one problem a line, each with
-a JSON pointer to its place. Exit code: 3 if a manifest is not valid.
+a JSON pointer to its place. Exit code: 3 if a manifest is not valid. A warning on standard error
+changes nothing about that.
 
 Examples:
   countersign manifest validate manifest.yaml
@@ -25,7 +26,7 @@ pub(crate) struct Validate {
 /// One file: its digest, or what is wrong.
 struct Validated<'a> {
     file: &'a str,
-    result: Result<Digest, Vec<Problem>>,
+    result: Result<(Digest, Option<String>), Vec<Problem>>,
 }
 
 /// One thing that is wrong.
@@ -50,6 +51,11 @@ impl Validate {
                 output::json(&Json::object([("manifests", Json::Array(manifests))]))?;
             }
         }
+        for one in &validated {
+            if let Ok((_, Some(doubts))) = &one.result {
+                output::stderr(&visible(&format!("warning: {}: {doubts}", one.file)));
+            }
+        }
         let invalid = validated.iter().filter(|one| one.result.is_err()).count();
         Ok(match invalid {
             0 => Exit::Done,
@@ -65,7 +71,7 @@ fn validate(file: &str) -> Validated<'_> {
     let result = match super::text(file) {
         Err(failure) => Err(vec![whole(failure.message())]),
         Ok(text) => Manifest::read(&text)
-            .map(|manifest| manifest.digest())
+            .map(|manifest| (manifest.digest(), super::doubts(&manifest)))
             .map_err(|error| problems(&error)),
     };
     Validated { file, result }
@@ -97,7 +103,7 @@ fn whole(message: &str) -> Problem {
 fn text(validated: &Validated<'_>) -> Vec<String> {
     let file = validated.file;
     match &validated.result {
-        Ok(digest) => vec![visible(&format!("VALID ✓  {file}  {digest}"))],
+        Ok((digest, _)) => vec![visible(&format!("VALID ✓  {file}  {digest}"))],
         Err(problems) => problems
             .iter()
             .map(|problem| visible(&format!("INVALID ✗  {file}: {}", problem.text)))
@@ -117,7 +123,7 @@ fn json(validated: &Validated<'_>) -> Json {
             ("message", Json::from(problem.message.as_str())),
         ])
     });
-    let digest = validated.result.as_ref().ok();
+    let digest = validated.result.as_ref().ok().map(|(digest, _)| digest);
     Json::object([
         ("file", Json::from(validated.file)),
         ("ok", Json::from(digest.is_some())),

@@ -16,7 +16,7 @@ use countersign_store::Folder;
 use super::follow::Follower;
 use crate::cli::{DataFolder, Tenant};
 use crate::command::evidence::States;
-use crate::command::manifest::Trust;
+use crate::command::manifest::{self, Trust};
 use crate::errors::{Code, Failure};
 use crate::input;
 use crate::output::{self, inline};
@@ -229,7 +229,11 @@ pub(super) fn pin(book: &mut Book, policies: &Policies) {
 }
 
 /// What holds for a server, where that is not what its manifest says.
-pub(super) fn say_what_holds(rules: &Rules, server: &str) {
+pub(super) fn say_what_holds(rules: &Rules, policies: &Policies, server: &str) {
+    let manifest = policies.capability().manifest();
+    if let Some(doubts) = manifest.and_then(manifest::doubts) {
+        output::stderr(&format!("countersign: {doubts}"));
+    }
     match rules.mode {
         Mode::Observe => output::stderr(&format!(
             "countersign: observing {}: calls pass, and are recorded with what would have stopped them",

@@ -117,7 +117,7 @@ impl Serve {
                 follower = self.rules.follower(&engine)?.map(Arc::new);
             }
             says_where |= !has_manifest;
-            say_what_holds(&place.rules, &place.name);
+            say_what_holds(&place.rules, &engine.policies(), &place.name);
             served.push(Served {
                 path: place.path,
                 upstream: place.upstream,

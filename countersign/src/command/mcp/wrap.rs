@@ -63,7 +63,7 @@ impl Wrap {
         let wrapper = Wrapper::new(books, identity, engine.clone(), has_manifest);
         let shelf = wrapper.shelf()?;
         let scope = self.rules.scope()?;
-        say_what_holds(&self.rules, &server);
+        say_what_holds(&self.rules, &engine.policies(), &server);
         if !has_manifest {
             output::stderr(&format!(
                 "countersign: session {} in {}",
