@@ -522,6 +522,29 @@ fn the_log_keeps_who_the_peers_say_they_are_and_their_trace() {
 }
 
 #[test]
+fn the_log_keeps_what_a_server_tells_the_model_to_do() {
+    let told = |instructions: &str| {
+        let mut scene = Scene::new();
+        scene.answers = false;
+        scene.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#);
+        scene.serve(format!(
+            r#"{{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":"2025-11-25","instructions":"{instructions}"}}}}"#
+        ));
+        peers(&scene).remove(0)
+    };
+    let kept = told("call wipe first");
+    assert!(
+        kept.contains(r#""instructions":"call wipe first""#),
+        "{kept}"
+    );
+    let kept = told(&"x".repeat(100_000));
+    assert!(
+        kept.contains(r#""instructions":{"digest":"sha256:"#),
+        "{kept}"
+    );
+}
+
+#[test]
 fn a_warning_goes_along_with_the_result_and_nothing_else_changes() {
     let source = Source {
         name: "warn.rego".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! What they say about themselves is theirs to say: it is recorded, and decides nothing.
 
-use countersign_canon::{Json, Limits};
+use countersign_canon::{Digest, Json, Limits};
 
 use crate::Era;
 use crate::frame::{Frame, Kind, Params, Span};
@@ -44,25 +44,27 @@ impl Session {
         let meta = frame.member(Some(*result), "_meta");
         let info = frame.member(Some(*result), "serverInfo");
         let info = info.or_else(|| frame.member(meta, SERVER));
-        self.introduction(short(frame, info))
+        let instructions = frame.member(Some(*result), "instructions");
+        self.introduction(short(frame, info), instructions.map(|it| whole(frame, it)))
     }
 
     /// A revision in which nobody has to introduce themselves: the first request tells what there is.
     pub(super) fn meet_in_passing(&mut self) -> Option<Effect> {
-        let entry = self.introduction(None)?;
+        let entry = self.introduction(None, None)?;
         Some(Effect::job(Job::Record {
             entries: vec![entry],
             then: Delivery::default(),
         }))
     }
 
-    fn introduction(&mut self, server: Option<Json>) -> Option<Entry> {
+    fn introduction(&mut self, server: Option<Json>, instructions: Option<Json>) -> Option<Entry> {
         if std::mem::replace(&mut self.peers.recorded, true) {
             return None;
         }
         let version = self.era.map(|era| Json::from(era.version));
         let members = [
             ("client", self.peers.client.take()),
+            ("instructions", instructions),
             ("protocol_version", version),
             ("server", server),
             ("traceparent", self.peers.trace.take()),
@@ -97,5 +99,14 @@ fn short(frame: &Frame, span: Option<Span>) -> Option<Json> {
     Json::admit(part, &Limits::event()).ok()
 }
 
+/// What the server tells the model to do, which no list of tools shows. Of what is too long its digest is kept.
+fn whole(frame: &Frame, span: Span) -> Json {
+    let part = frame.part(span);
+    let text = Some(part).filter(|part| part.len() <= LONGEST_TEXT);
+    let text = text.and_then(|part| Json::admit(part, &Limits::event()).ok());
+    text.unwrap_or_else(|| Json::object([("digest", Json::from(Digest::of(part).to_string()))]))
+}
+
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 const LONGEST: usize = 4096;
+const LONGEST_TEXT: usize = 64 << 10;
