@@ -100,6 +100,19 @@ fn who_is_refused_at_once_hears_of_the_same_request_each_time_and_of_no_loop() {
 }
 
 #[test]
+fn who_leaves_takes_back_what_nobody_will_come_back_for() {
+    let mut scene = scene();
+    scene.call("1", "deploy", r#"{"n":1}"#);
+    told(&scene.pass(LONG));
+    assert_eq!(scene.approvals(), [State::Pending]);
+    let effects = scene.session.client_closed();
+    scene.apply(effects);
+    scene.run_jobs();
+    assert_eq!(scene.approvals(), [State::Cancelled]);
+    scene.verify();
+}
+
+#[test]
 fn a_client_that_hears_nothing_is_told_to_come_back_before_it_gives_up() {
     let (short, minute) = (Duration::from_secs(44), Duration::from_secs(60));
     let with_token = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy","arguments":{"n":2},"_meta":{"progressToken":1}}}"#;

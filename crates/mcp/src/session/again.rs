@@ -48,6 +48,12 @@ impl Unawaited {
         self.0.remove(at).map(|(_, again)| again)
     }
 
+    /// All of them, which nobody comes back for.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = ApprovalId> {
+        let all = std::mem::take(&mut self.0);
+        all.into_iter().map(|(_, again)| again.approval)
+    }
+
     fn forget(&mut self, approval: ApprovalId) {
         self.0.retain(|(_, again)| again.approval != approval);
     }

@@ -1,7 +1,7 @@
 //! What comes from the client.
 
 use crate::frame::{self, Frame, FrameError, Id, Kind, Params};
-use crate::gate::Delivery;
+use crate::gate::{Delivery, Job};
 use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
@@ -67,6 +67,8 @@ impl Session {
             .map(|(id, _)| id.clone())
             .collect();
         let mut effects = self.withdraw_tasks();
+        let unawaited = self.unawaited.take_all();
+        effects.extend(unawaited.map(|approval| Effect::job(Job::Withdraw(approval))));
         for id in held {
             effects.extend(self.take_back(&id, &left()));
         }
