@@ -85,6 +85,7 @@ answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.po
 text := json.marshal(input.policy_target.value)
 default words := {"decision": "allow"}
 words := {"decision": "deny", "reason": "rude"} if contains(text, "rude")
+words := {"decision": "deny", "reason": "rude"} if contains(input.snapshot.response.url, "rude")
 words := {"decision": "escalate", "reason": "odd"} if contains(text, "odd")
 words := {"decision": "transform", "transform": {"path": "$policy_target", "value": "please"}} if contains(text, "now")
 "#;

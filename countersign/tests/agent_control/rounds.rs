@@ -14,6 +14,14 @@ const SERVER: &str = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id"
   echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{\"m\":{\"method\":\"sampling/createMessage\",\"params\":{\"maxTokens\":5,\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"$model\"}}]}}, \"h\":{\"method\":\"elicitation/create\",\"params\":{\"message\":\"$human\",\"requestedSchema\":{\"type\":\"object\"}}}},\"requestState\":\"o\"}}";;
 esac; done"#;
 
+/// The same, where people are sent to an address.
+fn sending(address: &str) -> String {
+    let asked = "\\\"requestedSchema\\\":{\\\"type\\\":\\\"object\\\"}";
+    let sent = format!("\\\"mode\\\":\\\"url\\\",\\\"url\\\":\\\"https://{address}/\\\"");
+    assert!(SERVER.contains(asked));
+    SERVER.replace(asked, &sent)
+}
+
 fn call(id: u32, (model, human): (&str, &str), more: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"model":"{model}","human":"{human}"}}{more},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"sampling":{{}},"elicitation":{{}}}}}}}}}}"#
@@ -91,6 +99,21 @@ fn a_result_of_which_one_question_may_not_pass_does_not_reach_the_client() {
             "{refused}"
         );
         assert!(!refused.contains("\"event\":null"), "{refused}");
+    }
+}
+
+#[test]
+fn where_people_are_sent_is_looked_at() {
+    for (address, passes) in [("example.com", true), ("rude.example", false)] {
+        let place = Place::new();
+        let mut door = door(&place, &[]);
+        std::fs::write(place.path("server.sh"), sending(address)).unwrap();
+        let mut client = Client::start(&mut door);
+        let told = client.ask(call(1, ("think", "sign in"), ""));
+        assert_eq!(told.contains(address), passes, "{told}");
+        assert_eq!(told.contains("\"reason\":\"rude\""), !passes, "{told}");
+        client.end();
+        place.verify();
     }
 }
 

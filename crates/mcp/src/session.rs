@@ -38,7 +38,7 @@ pub(crate) use calls::APPROVAL;
 pub use list::List;
 pub(crate) use loss::Instead;
 use pending::{Asked, CallState, ServerAsked, Table};
-pub(crate) use rounds::{Asks, Given, Question};
+pub(crate) use rounds::{Asks, Question};
 pub(crate) use unfinished::Unfinished;
 
 /// A connection.

@@ -86,12 +86,49 @@ fn what_a_result_asks_and_the_next_call_brings_is_recorded_like_requests_of_a_se
     ]
     .concat();
     assert_eq!(rounds(&scene), both);
-    // Made again, it says nothing new; with another answer it does.
+    // Each time it comes it is looked at: what a policy has changed once is changed again.
     scene.send(call(3, &given));
-    assert_eq!(rounds(&scene), both);
-    scene.send(call(4, &answers(&format!(r#"{{"s":{SAID}}}"#))));
-    let more = [&both[..], &["MEMORY_WRITE sampling/createMessage"]].concat();
+    let again = [
+        "MEMORY_WRITE sampling/createMessage",
+        "MEMORY_WRITE elicitation/create",
+    ];
+    let more = [&both[..], &again].concat();
     assert_eq!(rounds(&scene), more);
+    scene.send(call(4, &answers(&format!(r#"{{"s":{SAID}}}"#))));
+    assert_eq!(rounds(&scene), [&more[..], &again[..1]].concat());
+    scene.verify();
+}
+
+#[test]
+fn an_answer_is_seen_by_all_whom_its_name_was_ever_used_to_ask() {
+    for (first, then, seen) in [
+        (ROOTS, HUMAN, "MEMORY_WRITE elicitation/create"),
+        (HUMAN, ROOTS, "MEMORY_WRITE elicitation/create"),
+        (ROOTS, MODEL, "MODEL_CALL_FINISHED server:2/q"),
+        (MODEL, ROOTS, "MODEL_CALL_FINISHED server:1/q"),
+    ] {
+        let mut scene = scene();
+        for (id, question) in [(1, first), (2, then)] {
+            scene.send(call(id, &format!(r#","more":{id}"#)));
+            scene.serve(asks(id, &format!(r#"{{"q":{question}}}"#)));
+        }
+        let before = rounds(&scene).len();
+        scene.send(call(3, &answers(&format!(r#"{{"q":{SAID}}}"#))));
+        assert_eq!(rounds(&scene)[before..], [seen], "{first} {then}");
+        scene.verify();
+    }
+    // A model's answer to what a human was asked, too.
+    let mut scene = scene();
+    for (id, question) in [(1, HUMAN), (2, MODEL)] {
+        scene.send(call(id, &format!(r#","more":{id}"#)));
+        scene.serve(asks(id, &format!(r#"{{"q":{question}}}"#)));
+    }
+    scene.send(call(3, &answers(&format!(r#"{{"q":{THOUGHT}}}"#))));
+    let seen = [
+        "MEMORY_WRITE elicitation/create",
+        "MODEL_CALL_FINISHED server:2/q",
+    ];
+    assert!(rounds(&scene).ends_with(&seen.map(str::to_owned)));
     scene.verify();
 }
 

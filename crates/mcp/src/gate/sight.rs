@@ -3,7 +3,7 @@
 
 use super::points::{UNSEEN, changed_part, withheld};
 use super::*;
-use crate::session::{Given, Question};
+use crate::session::Question;
 
 /// What there is to see at a point of the agent's life.
 pub struct Sight {
@@ -34,10 +34,10 @@ pub(crate) struct Part {
 
 /// What becomes of a round that may pass.
 pub enum Onward {
-    /// It is delivered; whoever is asked by it may answer these questions, and these have their answers.
-    Deliver(Delivery, Vec<Question>, Vec<Given>),
+    /// It is delivered; whoever is asked by it may answer these questions.
+    Deliver(Delivery, Vec<Question>),
     /// The call that it came with goes on.
-    Call(Box<Frame>, Vec<Given>, Arc<AtomicBool>),
+    Call(Box<Frame>, Arc<AtomicBool>),
 }
 
 impl Round {

@@ -141,10 +141,11 @@ impl Session {
     /// The server asks the client's human: what they are shown goes out.
     pub(super) fn elicitation(&self, content: &[u8]) -> Sight {
         let (asked, is_whole) = record::told(content);
-        let response = Json::object([
-            ("content", member(&asked, "message")),
-            ("schema", member(&asked, "requestedSchema")),
-        ]);
+        let shown = [("content", "message"), ("schema", "requestedSchema")];
+        let shown = shown.map(|(name, of)| (name, member(&asked, of)));
+        // Where they are sent, if they are.
+        let sent = ["mode", "url"].map(|name| Some((name, asked.get(name)?.clone())));
+        let response = Json::object(shown.into_iter().chain(sent.into_iter().flatten()));
         let key = Method::ElicitationCreate.to_string();
         Sight {
             point: Point::Output,
@@ -204,7 +205,7 @@ impl Session {
             sight: self.came_in(Method::TasksUpdate, answers),
             place: None,
         };
-        let (models, given) = self.task_answers_in(&frame, params);
+        let models = self.task_answers_in(&frame, params);
         Job::Round(Box::new(Round {
             parts: std::iter::once(whole).chain(models).collect(),
             changes: Vec::new(),
@@ -215,7 +216,6 @@ impl Session {
                     ..Delivery::default()
                 },
                 Vec::new(),
-                given,
             ),
         }))
     }

@@ -25,10 +25,7 @@ use read::{Found, Of, Unfit, asked_in, found_in, members, shape, spans};
 
 /// What was asked by results, the oldest first.
 #[derive(Default)]
-pub(super) struct Rounds {
-    all: VecDeque<Question>,
-    count: u64,
-}
+pub(super) struct Rounds(VecDeque<Question>);
 
 /// Whose questions a result may bring: those of a tool, or of a task.
 #[derive(Debug)]
@@ -44,7 +41,6 @@ pub(crate) struct Asks {
 /// One thing that the client was asked.
 #[derive(Debug)]
 pub struct Question {
-    number: u64,
     whose: String,
     /// What the server wants back with the answer.
     state: Option<String>,
@@ -56,15 +52,6 @@ pub struct Question {
     /// Where that stands which a policy may change, and what is in its place.
     place: Option<Span>,
     changed: Option<Json>,
-    /// What was answered and passed.
-    answer: Option<Digest>,
-}
-
-/// That this question has this answer.
-#[derive(Debug)]
-pub struct Given {
-    question: u64,
-    answer: Digest,
 }
 
 impl Asks {
@@ -105,38 +92,39 @@ impl Rounds {
             let changed = changes.iter();
             let mut changed = changed.filter(|(place, _)| Some(*place) == question.place);
             question.changed = changed.next().map(|(_, new)| new.clone());
-            question.number = self.count;
-            self.count += 1;
         }
-        self.all.extend(questions);
-        let most = self.all.len().saturating_sub(MOST);
-        self.all.drain(..most);
-    }
-
-    fn answered(&mut self, given: Vec<Given>) {
-        for Given { question, answer } in given {
-            let mut all = self.all.iter_mut();
-            if let Some(question) = all.find(|one| one.number == question) {
-                question.answer = Some(answer);
-            }
-        }
+        self.0.extend(questions);
+        let most = self.0.len().saturating_sub(MOST);
+        self.0.drain(..most);
     }
 
     /// The same question of a task, which is told as long as it is open.
     fn again(&self, asks: &Asks, name: &str, text: Digest) -> Option<&Question> {
-        let mut all = self.all.iter().filter(|_| asks.is_task);
+        let mut all = self.0.iter().filter(|_| asks.is_task);
         all.find(|one| one.whose == asks.whose && one.name == name && one.text == text)
     }
 
-    /// What the client was asked under this name: what has no answer first.
-    fn find(&mut self, whose: &str, state: Option<&str>, name: &str) -> Option<&mut Question> {
-        let is_it = |one: &Question| {
+    /// Who was asked under this name, and the model call that an answer ends.
+    ///
+    /// SECURITY: the server names its questions, and may use a name again for another one. Whoever was asked under
+    /// it, the answer is shown to all who look at theirs.
+    fn asked_under(
+        &mut self,
+        whose: &str,
+        state: Option<&str>,
+        name: &str,
+    ) -> (Vec<Of>, Option<String>) {
+        let (mut asked, mut model) = (Vec::new(), None);
+        let is_it = |one: &&mut Question| {
             one.whose == whose && one.state.as_deref() == state && one.name == name
         };
-        let open = |one: &Question| is_it(one) && one.answer.is_none();
-        let at = self.all.iter().position(open);
-        let at = at.or_else(|| self.all.iter().rposition(is_it))?;
-        self.all.get_mut(at)
+        for one in self.0.iter_mut().filter(is_it) {
+            if !asked.contains(&one.of) {
+                asked.push(one.of);
+            }
+            model = model.or_else(|| one.model.take());
+        }
+        (asked, model)
     }
 }
 
@@ -155,7 +143,7 @@ impl Session {
                 vec![Effect::job(Job::Round(Box::new(Round {
                     parts,
                     changes,
-                    then: Onward::Deliver(delivery, questions, Vec::new()),
+                    then: Onward::Deliver(delivery, questions),
                 })))]
             }
             Err(Unfit) => vec![self.refuse_question(delivery)],
@@ -237,7 +225,6 @@ impl Session {
                 };
                 parts.extend(sight.map(|sight| Part { sight, place }));
                 questions.push(Question {
-                    number: 0,
                     whose: asks.whose.clone(),
                     state: state.clone().filter(|_| !asks.is_task),
                     name: found.name,
@@ -246,7 +233,6 @@ impl Session {
                     model,
                     place,
                     changed: None,
-                    answer: None,
                 });
             }
         }
@@ -258,7 +244,7 @@ impl Session {
         &mut self,
         frame: &Frame,
         (method, params): (Method, &Params),
-    ) -> Option<(Vec<Part>, Vec<Given>)> {
+    ) -> Option<Vec<Part>> {
         let whole = frame.member(params.whole, "inputResponses")?;
         if frame.part(whole) == b"null" {
             return None;
@@ -269,65 +255,44 @@ impl Session {
             true => method.to_string(),
             false => name_of(frame, params.name),
         };
-        let (whose, mut parts, mut given) = (format!("tool {tool}"), Vec::new(), Vec::new());
+        let (whose, mut parts) = (format!("tool {tool}"), Vec::new());
         let answers = members(frame, whole).unwrap_or_else(|Unfit| vec![(String::new(), whole)]);
         for (name, place) in answers {
-            let answer = Digest::of(frame.part(place));
-            let question = self.rounds.find(&whose, state.as_deref(), &name);
-            let (of, model) = match question {
-                // The same call, made again, says nothing new.
-                Some(question) if question.answer == Some(answer) => continue,
-                Some(question) => {
-                    given.push(Given {
-                        question: question.number,
-                        answer,
-                    });
-                    (question.of, question.model.take())
-                }
+            let (mut asked, mut model) = self.rounds.asked_under(&whose, state.as_deref(), &name);
+            if asked.is_empty() {
                 // Asked on another connection, or long ago.
-                None => (shape(frame, place), None),
-            };
+                asked.push(shape(frame, place));
+            }
             let content = frame.part(place);
-            let sight = match of {
-                Of::Model => self.sampled(model, content),
-                Of::Human => self.elicited(content),
-                Of::Client => continue,
-            };
-            let place = Some(place);
-            parts.push(Part { sight, place });
+            parts.extend(asked.into_iter().filter_map(|of| {
+                let sight = match of {
+                    Of::Model => self.sampled(model.take(), content),
+                    Of::Human => self.elicited(content),
+                    Of::Client => return None,
+                };
+                let place = Some(place);
+                Some(Part { sight, place })
+            }));
         }
-        (!parts.is_empty()).then_some((parts, given))
+        (!parts.is_empty()).then_some(parts)
     }
 
     /// What the client's model has answered of what a task has asked.
-    pub(super) fn task_answers_in(
-        &mut self,
-        frame: &Frame,
-        params: &Params,
-    ) -> (Vec<Part>, Vec<Given>) {
-        let (mut parts, mut given) = (Vec::new(), Vec::new());
+    pub(super) fn task_answers_in(&mut self, frame: &Frame, params: &Params) -> Vec<Part> {
+        let mut parts = Vec::new();
         let whose = whose_task(&name_of(frame, params.task_id));
         let whole = frame.member(params.whole, "inputResponses");
         let answers = whole.and_then(|whole| members(frame, whole).ok());
         for (name, place) in answers.unwrap_or_default() {
-            let Some(question) = self.rounds.find(&whose, None, &name) else {
-                continue;
-            };
-            let answer = Digest::of(frame.part(place));
-            if question.of != Of::Model || question.answer == Some(answer) {
-                continue;
+            let (asked, model) = self.rounds.asked_under(&whose, None, &name);
+            if asked.contains(&Of::Model) {
+                parts.push(Part {
+                    sight: self.sampled(model, frame.part(place)),
+                    place: None,
+                });
             }
-            given.push(Given {
-                question: question.number,
-                answer,
-            });
-            let model = question.model.take();
-            parts.push(Part {
-                sight: self.sampled(model, frame.part(place)),
-                place: None,
-            });
         }
-        (parts, given)
+        parts
     }
 
     /// The call waits until it is known whether what it brings may pass.
@@ -335,7 +300,7 @@ impl Session {
         &mut self,
         frame: Frame,
         (id, method): (&Id, Method),
-        (parts, given): (Vec<Part>, Vec<Given>),
+        parts: Vec<Part>,
     ) -> Effect {
         let cancelled = Arc::new(AtomicBool::new(false));
         let deciding = CallState::Deciding {
@@ -346,7 +311,7 @@ impl Session {
         Effect::job(Job::Round(Box::new(Round {
             parts,
             changes: Vec::new(),
-            then: Onward::Call(Box::new(frame), given, cancelled),
+            then: Onward::Call(Box::new(frame), cancelled),
         })))
     }
 
@@ -358,13 +323,12 @@ impl Session {
         now: Instant,
     ) -> Vec<Effect> {
         match (then, looked) {
-            (Onward::Deliver(delivery, questions, given), Ok(changes)) => {
+            (Onward::Deliver(delivery, questions), Ok(changes)) => {
                 let Some(changed) = self.with_changes(&delivery, &changes) else {
                     let nothing = Instead::Nothing(gate::unsupported());
                     return self.deliver_instead(delivery, nothing);
                 };
                 self.rounds.note(questions, &changes);
-                self.rounds.answered(given);
                 self.deliver(Delivery {
                     to_client: changed.or(delivery.to_client),
                     ..delivery
@@ -377,8 +341,8 @@ impl Session {
                 };
                 self.deliver_instead(delivery, Instead::Nothing(refused))
             }
-            (Onward::Call(frame, given, cancelled), looked) => {
-                self.brought(*frame, given, &cancelled, looked, now)
+            (Onward::Call(frame, cancelled), looked) => {
+                self.brought(*frame, &cancelled, looked, now)
             }
         }
     }
@@ -399,7 +363,6 @@ impl Session {
     fn brought(
         &mut self,
         frame: Frame,
-        given: Vec<Given>,
         cancelled: &Arc<AtomicBool>,
         looked: Result<Vec<(Span, Json)>, Refused>,
         now: Instant,
@@ -434,7 +397,6 @@ impl Session {
             Ok(None) => self.refused(&id, &gate::unsupported()),
             Ok(Some(frame)) => {
                 self.asked.remove(&id);
-                self.rounds.answered(given);
                 let params = match frame.kind() {
                     Kind::Request { params, .. } => *params,
                     _ => Params::default(),
