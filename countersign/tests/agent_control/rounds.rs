@@ -118,6 +118,63 @@ fn where_people_are_sent_is_looked_at() {
 }
 
 #[test]
+fn a_question_of_which_some_clients_read_more_than_others_does_not_pass() {
+    for server in [sending("example.com"), linking("example.com")] {
+        for (key, passes) in [("url", true), ("Url", false)] {
+            let place = Place::new();
+            let mut door = door(&place, &[]);
+            let server = server.replace("\\\"url\\\":", &format!("\\\"{key}\\\":"));
+            std::fs::write(place.path("server.sh"), server).unwrap();
+            let mut client = Client::start(&mut door);
+            let told = client.ask(call(1, ("think", "sign in"), ""));
+            assert_eq!(told.contains("example.com"), passes, "{told}");
+            client.end();
+            place.verify();
+        }
+    }
+}
+
+/// A server that sends people to an address before it does anything.
+fn linking(address: &str) -> String {
+    let server = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([^,]*\),.*/\1/'); case "$line" in
+*'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"complete\",\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}}";;
+*'"tools/call"'*) human=$(echo "$line" | sed 's/.*"human":"\([^"]*\)".*/\1/')
+  echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32042,\"message\":\"first\",\"data\":{\"elicitations\":[ {\"mode\":\"url\",\"url\":\"https://ADDRESS/\",\"message\":\"$human\"}]}}}";;
+esac; done"#;
+    server.replace("ADDRESS", address)
+}
+
+#[test]
+fn where_an_error_sends_people_is_looked_at() {
+    for (address, human, told) in [
+        ("example.com", "sign in", Ok("sign in")),
+        ("example.com", "do it now", Ok("please")),
+        ("rude.example", "sign in", Err("rude")),
+        ("example.com", "a rude word", Err("rude")),
+    ] {
+        let place = Place::new();
+        let mut door = door(&place, &[]);
+        std::fs::write(place.path("server.sh"), linking(address)).unwrap();
+        let mut client = Client::start(&mut door);
+        let got = client.ask(call(1, ("think", human), ""));
+        match told {
+            Ok(message) => assert_eq!(
+                got,
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32042,"message":"first","data":{{"elicitations":[ {{"mode":"url","url":"https://{address}/","message":"{message}"}}]}}}}}}"#
+                )
+            ),
+            Err(reason) => {
+                assert!(got.contains(&format!("\"reason\":\"{reason}\"")), "{got}");
+                assert!(!got.contains(address) && !got.contains(human), "{got}");
+            }
+        }
+        client.end();
+        place.verify();
+    }
+}
+
+#[test]
 fn a_call_that_brings_what_may_not_pass_does_not_reach_the_server() {
     for (answer, reason) in [
         (("never", "dana"), "model_said_no"),

@@ -276,3 +276,85 @@ fn what_a_task_asks_is_recorded_once_however_often_it_is_told() {
     assert!(scene.serve(told).is_empty());
     scene.verify();
 }
+
+const LINK: &str =
+    r#"{ "mode":"url","elicitationId":"l","url":"https://example.com/","message":"sign in"}"#;
+
+fn links(id: u32, code: &str, links: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"first this","data":{{"elicitations":{links} }}}}}}"#
+    )
+}
+
+#[test]
+fn links_of_an_error_are_recorded_like_questions_to_a_human() {
+    let mut scene = scene();
+    let mut recorded = 0;
+    for (id, request, known, code) in [
+        (1, call(1, ""), 1, "-32042"),
+        // Readers differ in what they take for this code.
+        (2, call(2, r#","n":2"#), 2, r#""-32042 ""#),
+        (3, call(3, r#","n":3"#), 0, "-32042"),
+        (
+            4,
+            r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#.to_owned(),
+            1,
+            "-32042.0",
+        ),
+        (
+            5,
+            r#"{"jsonrpc":"2.0","id":5,"method":"completion/complete"}"#.to_owned(),
+            1,
+            "-32042",
+        ),
+    ] {
+        scene.send(request);
+        let told = links(id, code, &format!("[{}]", vec![LINK; known].join(", ")));
+        assert_eq!(scene.serve(&told), [told.as_str()]);
+        recorded += known;
+        assert_eq!(
+            rounds(&scene),
+            vec!["MEMORY_READ elicitation/create"; recorded]
+        );
+    }
+    // Other errors bring none.
+    for (id, error) in [
+        (6, r#"{"code":-32042,"message":"nothing"}"#),
+        (7, r#"{"code":-32042,"message":"","data":["x"]}"#),
+        (8, r#"{"code":-1,"message":"","data":{"more":[]}}"#),
+        (9, r#""broken""#),
+    ] {
+        scene.send(call(id, &format!(r#","n":{id}"#)));
+        let told = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+        assert_eq!(scene.serve(&told), [told.as_str()]);
+    }
+    assert_eq!(rounds(&scene).len(), recorded);
+    scene.verify();
+}
+
+#[test]
+fn links_that_nobody_understands_do_not_reach_the_client() {
+    let many = format!("[{}]", ["{}"; 65].join(","));
+    let mut scene = scene();
+    for (id, unfit) in (1..).zip([r#"{"a":"secret"}"#, r#"["secret"]"#, r#""secret""#, &many]) {
+        for (id, request) in [
+            (id, call(id, &format!(r#","n":{id}"#))),
+            (
+                id + 100,
+                format!(r#"{{"jsonrpc":"2.0","id":{},"method":"ping"}}"#, id + 100),
+            ),
+        ] {
+            scene.send(request);
+            let got = scene.serve(links(id, "-32042", unfit));
+            assert_eq!(error(&got[0]).1, "INPUT_REQUEST_REFUSED", "{unfit}");
+            assert!(!got[0].contains("secret"), "{got:?}");
+        }
+    }
+    for (id, (key, posing)) in (50..).zip([("data", "Data"), ("elicitations", "eLicitations")]) {
+        scene.send(call(id, &format!(r#","n":{id}"#)));
+        let told = links(id, "-32042", &format!("[{LINK}]")).replace(key, posing);
+        assert_eq!(error(&scene.serve(told)[0]).1, "INPUT_REQUEST_REFUSED");
+    }
+    assert!(rounds(&scene).is_empty());
+    scene.verify();
+}

@@ -7,7 +7,7 @@ use std::time::Instant;
 use countersign_canon::{Json, Limits, Object};
 use countersign_policy::Point;
 
-use crate::frame::{Frame, Id, Kind, Params, Span};
+use crate::frame::{self, Frame, Id, Kind, Params, Span};
 use crate::gate::{self, Delivery, Job, Onward, Part, Round, Sight, Waits};
 use crate::outbound::Outbound;
 use crate::reply::Refused;
@@ -92,7 +92,7 @@ impl Session {
 
     /// The server asks the client's model.
     pub(super) fn sampling(&self, call_id: String, content: &[u8]) -> Sight {
-        let (asked, is_whole) = record::told(content);
+        let (asked, is_whole) = shown(content, &["messages", "modelPreferences", "systemPrompt"]);
         let hints = asked.get("modelPreferences").cloned();
         let vendor = format!("mcp:{}", self.settings.server);
         let model = Json::object([
@@ -140,12 +140,12 @@ impl Session {
 
     /// The server asks the client's human: what they are shown goes out.
     pub(super) fn elicitation(&self, content: &[u8]) -> Sight {
-        let (asked, is_whole) = record::told(content);
-        let shown = [("content", "message"), ("schema", "requestedSchema")];
-        let shown = shown.map(|(name, of)| (name, member(&asked, of)));
+        let (asked, is_whole) = shown(content, &["message", "requestedSchema", "mode", "url"]);
+        let said = [("content", "message"), ("schema", "requestedSchema")];
+        let said = said.map(|(name, of)| (name, member(&asked, of)));
         // Where they are sent, if they are.
         let sent = ["mode", "url"].map(|name| Some((name, asked.get(name)?.clone())));
-        let response = Json::object(shown.into_iter().chain(sent.into_iter().flatten()));
+        let response = Json::object(said.into_iter().chain(sent.into_iter().flatten()));
         let key = Method::ElicitationCreate.to_string();
         Sight {
             point: Point::Output,
@@ -304,6 +304,16 @@ impl Session {
             _ => None,
         }
     }
+}
+
+/// A question, and whether these members of it are all there is to see.
+///
+/// SECURITY: some clients take other keys for these.
+fn shown(content: &[u8], known: &[&'static str]) -> (Json, bool) {
+    let (asked, is_whole) = record::told(content);
+    let poses = |members: &Object| members.iter().any(|(key, _)| frame::poses(key, known));
+    let is_plain = !asked.as_object().is_some_and(poses);
+    (asked, is_whole && is_plain)
 }
 
 fn object(json: &Json) -> Option<Object> {

@@ -21,7 +21,7 @@ use super::client::SERVER_GONE;
 use super::open::name_of;
 use super::pending::{Asked, CallState};
 use super::{Effect, Session, Unknown};
-use read::{Found, Of, Unfit, asked_in, found_in, members, shape, spans};
+use read::{Found, Of, Unfit, asked_in, found_in, links, members, shape, spans};
 
 /// What was asked by results, the oldest first.
 #[derive(Default)]
@@ -78,10 +78,7 @@ impl Asks {
     /// The same, where the frame brings any; others need not be looked at again as long as they are what they
     /// are.
     pub(super) fn in_frame(self, frame: &Frame) -> Box<Self> {
-        let asks = spans(frame, self.is_task).into_iter().any(|span| {
-            // What cannot be read is looked at.
-            asked_in(frame, span).map_or(true, |asked| asked.is_some())
-        });
+        let asks = read::asks(frame, self.is_task);
         Box::new(Self { asks, ..self })
     }
 }
@@ -181,16 +178,33 @@ impl Session {
         self.complain("server_question_refused", message, then)
     }
 
-    /// FAIL-CLOSED: only what is decided about can ask by its result.
-    pub(super) fn asks_out_of_place(&mut self, frame: &Frame, id: &Id) -> Option<Effect> {
-        let mut spans = spans(frame, false).into_iter();
-        if spans.all(|span| matches!(asked_in(frame, span), Ok(None))) {
+    /// FAIL-CLOSED: only what is decided about can ask by its result. Whatever was asked may end in links.
+    pub(super) fn asks_out_of_place(&mut self, frame: &Frame, id: &Id) -> Option<Vec<Effect>> {
+        if !read::asks(frame, false) {
             return None;
         }
-        Some(self.refuse_question(Delivery {
+        let then = Delivery {
             waits: Waits::Client(id.clone()),
             ..Delivery::default()
-        }))
+        };
+        Some(match frame.kind() {
+            Kind::Error { .. } => self.deliver_asking(Delivery {
+                to_client: Some(frame.bytes().to_vec()),
+                asks: Some(Asks::of_call("", id).in_frame(frame)),
+                ..then
+            }),
+            _ => vec![self.refuse_question(then)],
+        })
+    }
+
+    /// What there is to see of the links in an error.
+    fn links_in(&self, frame: &Frame, links: Vec<Span>) -> Vec<Part> {
+        let links = links.into_iter();
+        let parts = links.map(|link| Part {
+            sight: self.elicitation(frame.part(link)),
+            place: frame.member(Some(link), "message"),
+        });
+        parts.collect()
     }
 
     /// What there is to see of what a result asks; `None` if it asks nothing.
@@ -200,6 +214,11 @@ impl Session {
         frame: &Frame,
         asks: &Asks,
     ) -> Result<Option<(Vec<Part>, Vec<(Span, Json)>, Vec<Question>)>, Unfit> {
+        if let Some(links) = links(frame)? {
+            // Nothing answers them.
+            let parts = self.links_in(frame, links);
+            return Ok(Some((parts, Vec::new(), Vec::new())));
+        }
         let (mut parts, mut changes, mut questions) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_asked = false;
         for span in spans(frame, asks.is_task) {

@@ -137,11 +137,9 @@ impl Session {
             return vec![self.unasked(id)];
         };
         if !matches!(asked, Asked::Call(..) | Asked::Task { .. })
-            && let Some(refused) = self.asks_out_of_place(&frame, id)
+            && let Some(asking) = self.asks_out_of_place(&frame, id)
         {
-            return std::iter::once(refused)
-                .chain(self.ask_for_list())
-                .collect();
+            return asking.into_iter().chain(self.ask_for_list()).collect();
         }
         match asked {
             Asked::Call(form, CallState::Running { running, .. }) => {

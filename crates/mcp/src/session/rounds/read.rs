@@ -40,6 +40,33 @@ pub(super) fn spans(frame: &Frame, is_task: bool) -> Vec<Span> {
     whole.into_iter().chain(inside).collect()
 }
 
+/// Whether anything is asked in a frame; what cannot be read is looked at.
+pub(super) fn asks(frame: &Frame, is_task: bool) -> bool {
+    let asked = |span| asked_in(frame, span).map_or(true, |asked| asked.is_some());
+    links(frame).map_or(true, |links| links.is_some())
+        || spans(frame, is_task).into_iter().any(asked)
+}
+
+/// Where an error says that a human has to follow links first: what each says of itself. `None` if there are none.
+///
+/// SECURITY: readers differ in what they take for the code of such errors, so it does not matter here.
+pub(super) fn links(frame: &Frame) -> Result<Option<Vec<Span>>, Unfit> {
+    let mut at = match frame.kind() {
+        Kind::Error { error, .. } => *error,
+        _ => return Ok(None),
+    };
+    for key in ["data", "elicitations"] {
+        if !frame.part(at).starts_with(b"{") {
+            return Ok(None);
+        }
+        match scanned(frame, at, &[key])?.into_iter().next() {
+            Some((_, span)) => at = span,
+            None => return Ok(None),
+        }
+    }
+    elements(frame, at).map(Some)
+}
+
 /// What is asked there; `None` if nothing is.
 ///
 /// SECURITY: some clients take another key for this one. What they would be asked is not understood.
@@ -119,6 +146,22 @@ fn scanned(frame: &Frame, of: Span, known: &[&'static str]) -> Result<Vec<(Strin
         Ok(())
     });
     match scanned.is_ok() && !poses {
+        true => Ok(found),
+        false => Err(Unfit),
+    }
+}
+
+/// The objects of a list.
+fn elements(frame: &Frame, of: Span) -> Result<Vec<Span>, Unfit> {
+    let mut scan = Scan::new(frame.part(of), &LIMITS).map_err(|_| Unfit)?;
+    let mut found = Vec::new();
+    let scanned = scan.array(|scan| {
+        let place = scan.value()?;
+        found.push(Span::from(of.start + place.start..of.start + place.end));
+        Ok(())
+    });
+    let is_object = |span: &Span| frame.part(*span).starts_with(b"{");
+    match scanned.is_ok() && found.len() <= MOST_AT_ONCE && found.iter().all(is_object) {
         true => Ok(found),
         false => Err(Unfit),
     }
