@@ -147,10 +147,7 @@ fn ask(shown: &str, code: &str) -> Result<Decision, Failure> {
 
 fn step(what: &str, answer: Answer) -> Result<(), Failure> {
     say(&match answer {
-        Answer::Result(text) => {
-            let text: String = text.chars().take(SHOWN).collect();
-            format!("  ✓ {what:<46} ALLOW ✓  {}", inline(&text))
-        }
+        Answer::Result(text) => format!("  ✓ {what:<46} ALLOW ✓  {}", inline(&text)),
         Answer::Refused(reason) => format!("  ✗ {what:<46} DENY ✗   {reason}"),
     })
 }
@@ -279,6 +276,3 @@ fn temporary() -> Result<PathBuf, Failure> {
             )
         })
 }
-
-/// As much of a result as fits the line.
-const SHOWN: usize = 60;
