@@ -2,6 +2,7 @@
 //! turns their errors into messages and exit codes. Decides nothing by itself.
 #![forbid(unsafe_code)]
 
+mod acceptance;
 mod books;
 mod child;
 mod cli;

@@ -129,6 +129,7 @@ impl Serve {
         let metrics = Arc::clone(&watch.metrics);
         settings.metrics = Some(Arc::new(move || metrics.text()));
         settings.house = Some(Arc::new(house::Home {
+            engine: Arc::clone(&engine),
             folder: plan.folder.clone(),
             manifest: plan.config.text("manifest").map(str::to_owned),
             policies: plan.config.list("policy").to_vec(),

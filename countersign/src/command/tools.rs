@@ -10,7 +10,6 @@ mod accept;
 mod accept_command;
 mod diff;
 mod list;
-mod record;
 
 /// Tools of MCP servers.
 #[derive(Subcommand)]

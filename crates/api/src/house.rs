@@ -12,8 +12,8 @@ pub trait House: Send + Sync {
     /// `{"tools":[{server, tool, state, digest, flags, changes:[{pointer, before, after}]}]}`.
     fn tools(&self) -> Result<Json, String>;
 
-    /// Accepts what a tool says it is, if it still says so.
-    fn accept_tool(&self, server: &str, tool: &str, digest: &str) -> Result<(), String>;
+    /// Accepts what a tool says it is, if it still says so and the log has it that this caller does.
+    fn accept_tool(&self, by: &str, server: &str, tool: &str, digest: &str) -> Result<(), String>;
 
     /// The tests of the policies in files, run now, and which lines they reach:
     /// `{passed, failed, tests:[{place, name, failure}], files:[{name, covered, lines, missed:[…]}]}`;

@@ -1,17 +1,22 @@
 //! What the console shows that only the whole program knows: packs, tools, tests of policy files.
 
+use std::sync::Arc;
+
 use countersign_api::House;
 use countersign_canon::{Digest, Json};
+use countersign_engine::Engine;
 use countersign_event::Scope;
 use countersign_mcp::tools::{Book, Definition, diff, flags};
 use countersign_store::Folder;
 
+use crate::acceptance::{self, AcceptedTool, By};
 use crate::books::Books;
 use crate::command::{evidence, policy};
 use crate::errors::Failure;
 
-/// The data folder, and the policies that were given as files.
+/// The data folder, what writes its log, and the policies that were given as files.
 pub(super) struct Home {
+    pub(super) engine: Arc<Engine>,
     pub(super) folder: Folder,
     pub(super) manifest: Option<String>,
     pub(super) policies: Vec<String>,
@@ -31,7 +36,7 @@ impl House for Home {
         Ok(Json::object([("tools", Json::Array(tools))]))
     }
 
-    fn accept_tool(&self, server: &str, tool: &str, digest: &str) -> Result<(), String> {
+    fn accept_tool(&self, by: &str, server: &str, tool: &str, digest: &str) -> Result<(), String> {
         let books = Books::new(self.folder.path());
         let turn = books.turn().map_err(told)?;
         let mut book = turn.of(server).map_err(told)?;
@@ -43,7 +48,13 @@ impl House for Home {
                 "`{tool}` of `{server}` has no such definition any more: look again"
             ));
         }
-        turn.write(&book).map_err(told)
+        let accepted = AcceptedTool {
+            tool,
+            definition: digest,
+            reads: false,
+        };
+        let store = self.engine.store();
+        acceptance::keep_tool(store, &turn, &book, &accepted, By::Caller(by)).map_err(told)
     }
 
     fn tests(&self) -> Result<Option<Json>, String> {

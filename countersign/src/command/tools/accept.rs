@@ -5,7 +5,7 @@ use countersign_canon::{Digest, Json};
 use countersign_mcp::tools::Waiting;
 
 use super::diff::said_of;
-use super::record;
+use crate::acceptance::{self, AcceptedTool, By};
 use crate::books::Books;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -58,14 +58,12 @@ impl Accept {
                 ),
             ));
         }
-        let about = [
-            ("definition", Json::from(digest.to_string())),
-            ("reads", Json::from(self.reads)),
-            ("tool", Json::from(self.tool.as_str())),
-        ];
-        let what = format!("mcp/accepted/{}", self.tool);
-        record::accepted(&self.data, &what, &self.server, about)?;
-        turn.write(&book)?;
+        let accepted = AcceptedTool {
+            tool: &self.tool,
+            definition: digest,
+            reads: self.reads,
+        };
+        acceptance::keep_tool(&self.data.store()?, &turn, &book, &accepted, By::Account)?;
         drop(turn);
         if let Some(why) = still_refused {
             output::stderr(&format!("countersign: {}", said_of(why).trim_end()));

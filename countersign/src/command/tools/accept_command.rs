@@ -3,7 +3,7 @@
 use clap::Args;
 use countersign_canon::{Digest, Json};
 
-use super::record;
+use crate::acceptance::{self, By};
 use crate::books::Books;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
@@ -42,9 +42,7 @@ impl AcceptCommand {
             return Err(Failure::new(Code::NoTool, text));
         }
         book.accept_command(digest);
-        let about = [("command", Json::from(digest.to_string()))];
-        record::accepted(&self.data, "mcp/accepted-command", &self.server, about)?;
-        turn.write(&book)?;
+        acceptance::keep_command(&self.data.store()?, &turn, &book, digest, By::Account)?;
         drop(turn);
         match format {
             Format::Text => output::text(&format!(

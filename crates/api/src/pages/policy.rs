@@ -31,7 +31,8 @@ pub(super) async fn accept(call: &Call) -> Result<Reply, Problem> {
     let house = call.api.settings.house.as_ref().map(Arc::clone);
     let house = house.ok_or_else(none)?;
     let [server, tool, digest] = ["server", "tool", "digest"].map(|name| field(&call.body, name));
-    let accepted = move || house.accept_tool(&server, &tool, &digest);
+    let by = call.caller.id.clone();
+    let accepted = move || house.accept_tool(&by, &server, &tool, &digest);
     match call.api.workers.run(accepted).await? {
         Ok(()) => Ok(to(&Tab::Policy.link())),
         Err(error) => {
