@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use countersign_approval::{Arguments, State, Tool, ToolCall};
+use countersign_approval::{Arguments, Clocks, State, Tool, ToolCall};
 use countersign_canon::{Json, Object};
 use countersign_engine::{
     Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Refusal, Running, Wanted,
@@ -16,7 +16,7 @@ use countersign_engine::{
 use countersign_event::{Scope, TraceParent};
 
 use crate::Role;
-use crate::api::{Api, lock};
+use crate::api::{Api, lock, now_unix_ms};
 use crate::call::Call;
 use crate::caller::Caller;
 use crate::events::{action_bytes, origin, verdict};
@@ -26,7 +26,22 @@ use crate::token::{digest, is_secret, random};
 
 /// The actions that are under way.
 #[derive(Default)]
-pub(crate) struct Actions(Mutex<HashMap<String, Action>>);
+pub(crate) struct Actions(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    by_id: HashMap<String, Action>,
+    /// How many places each owner has: those of actions, and those that are kept free for one.
+    places: HashMap<String, usize>,
+    taken: usize,
+}
+
+/// A place for an action, from before anything is decided about it.
+struct Place<'a> {
+    actions: &'a Actions,
+    /// Whose it is, until an action has it.
+    owner: Option<String>,
+}
 
 struct Action {
     owner: String,
@@ -38,8 +53,11 @@ struct Action {
 }
 
 enum Stage {
-    /// People decide.
-    Held(ApprovalId),
+    /// People decide. Afterwards nothing can come of it.
+    Held {
+        approval: ApprovalId,
+        until: Instant,
+    },
     /// It runs; whoever shows the permit tells how it went.
     Running { running: Running, permit: [u8; 32] },
     /// Somebody is telling just now.
@@ -117,8 +135,10 @@ impl Api {
         self.claim(caller, &wish.scope)?;
         self.take_tool(&wish.scope.tenant, &wish.tool.name)?;
         let id = format!("act_{}", secret::<16>()?);
+        // FAIL-CLOSED: whoever has no room for the action asks nobody and begins nothing.
+        let place = self.actions.place(caller)?;
         if let Some(approval) = wish.approval {
-            return self.redeem(id, wish, approval, caller);
+            return self.redeem(id, wish, approval, Some(place));
         }
         let origin = origin(caller, wish.trace, &self.engine)?;
         let bytes = action_bytes(&wish.tool.name, &wish.args);
@@ -136,7 +156,7 @@ impl Api {
             encode: &|args| action_bytes(&wish.tool.name, args),
         });
         match admission {
-            Admission::Permit(permit) => self.begin(id, wish, permit, &bytes, caller),
+            Admission::Permit(permit) => self.begin(id, wish, permit, &bytes, Some(place)),
             Admission::Refusal(refusal) => denied(&id, &wish, refusal, Vec::new()),
             Admission::Hold(hold) => {
                 let reason = hold.verdict.reason().unwrap_or("APPROVAL_REQUIRED");
@@ -155,31 +175,41 @@ impl Api {
                     ("short_code", Json::from(envelope.plan().hash().short())),
                 ];
                 let reply = answer(StatusCode::CREATED, &id, &wish, "held", held, more);
-                self.actions
-                    .keep(id, wish, Stage::Held(envelope.id()), caller)?;
+                let stage = Stage::Held {
+                    approval: envelope.id(),
+                    until: Instant::now() + time_left(envelope.clocks())?,
+                };
+                place.fill(id, wish, stage);
                 Ok(reply)
             }
         }
     }
 
-    /// Begins what is permitted, and hands the permit out.
+    /// Begins what is permitted, and hands the permit out. An action that was held has its place.
     fn begin(
         &self,
         id: String,
         wish: Wish,
         permit: Permit,
         bytes: &[u8],
-        caller: &Caller,
+        place: Option<Place<'_>>,
     ) -> Result<Reply, Problem> {
         let allowed = verdict("allow", "OK", Some(permit.constraints()));
         let warning = permit.warning().map(str::to_owned);
         let bytes = permit.rewritten().unwrap_or(bytes).to_vec();
-        let (secret, digest_of) = (secret::<32>()?, permit.digest().to_string());
-        let mode = permit.mode().as_str();
-        // FAIL-CLOSED: whoever has no room for the action does not begin it.
-        self.actions.room()?;
+        let (digest_of, mode) = (permit.digest().to_string(), permit.mode().as_str());
+        let handed = secret::<32>().and_then(|secret| {
+            let action = Json::admit(&bytes, &crate::call::LIMITS)?;
+            Ok((secret, action))
+        });
+        let (secret, action) = match handed {
+            Ok(handed) => handed,
+            Err(problem) => {
+                self.engine.abandon(permit)?;
+                return Err(problem);
+            }
+        };
         let running = self.engine.begin(permit, &bytes)?;
-        let action = Json::admit(&bytes, &crate::call::LIMITS)?;
         let more = vec![
             ("permit", Json::from(format!("prm_{secret}"))),
             ("digest", Json::from(digest_of)),
@@ -192,7 +222,10 @@ impl Api {
             running,
             permit: digest(&secret),
         };
-        self.actions.keep(id, wish, stage, caller)?;
+        match place {
+            Some(place) => place.fill(id, wish, stage),
+            None => self.actions.advance(&id, stage),
+        }
         Ok(reply)
     }
 
@@ -202,7 +235,7 @@ impl Api {
         id: String,
         wish: Wish,
         approval: ApprovalId,
-        caller: &Caller,
+        place: Option<Place<'_>>,
     ) -> Result<Reply, Problem> {
         let standing = self.engine.approval(approval)?;
         // SECURITY: an approval of another session is none of this one.
@@ -224,7 +257,7 @@ impl Api {
         match self.engine.redeem(approval, wanted, &encode) {
             Redeemed::Permit(permit) => {
                 let bytes = permit.rewritten().map(<[u8]>::to_vec).unwrap_or_default();
-                self.begin(id, wish, permit, &bytes, caller)
+                self.begin(id, wish, permit, &bytes, place)
             }
             Redeemed::Replayed(replay) => {
                 let text = format!(
@@ -249,7 +282,7 @@ impl Api {
         let (wish, approval) = {
             let mut actions = lock(&self.actions.0);
             let action = find(&mut actions, id, caller)?;
-            let Stage::Held(approval) = action.stage else {
+            let Stage::Held { approval, .. } = action.stage else {
                 return Err(Problem::new(
                     Kind::Permit,
                     "the action has its permit already",
@@ -266,7 +299,7 @@ impl Api {
             };
             (wish, approval)
         };
-        self.redeem(id.to_owned(), wish, approval, caller)
+        self.redeem(id.to_owned(), wish, approval, None)
     }
 
     /// How an action stands, and whether people still decide.
@@ -275,7 +308,7 @@ impl Api {
             let mut actions = lock(&self.actions.0);
             let action = find(&mut actions, id, caller)?;
             let held = match action.stage {
-                Stage::Held(approval) => Some(approval),
+                Stage::Held { approval, .. } => Some(approval),
                 Stage::Running { .. } | Stage::Settling => None,
             };
             (held, about(id, &action.scope, &action.tool.name))
@@ -320,9 +353,17 @@ impl Api {
             }
         };
         let outcome = outcome(members);
-        let settled = self.engine.settle(running, outcome);
+        let permit = digest(secret);
+        let settled = match self.engine.try_settle(running, outcome) {
+            Ok(settled) => settled,
+            // Whoever told can tell again.
+            Err((running, refusal)) => {
+                let stage = Stage::Running { running, permit };
+                self.actions.advance(id, stage);
+                return Err(refusal.into());
+            }
+        };
         lock(&self.actions.0).remove(id);
-        let settled = settled?;
         let recorded = settled.recorded();
         let mut members = vec![
             ("action_id", Json::from(id)),
@@ -362,12 +403,14 @@ impl Api {
     pub(crate) fn abandon(&self, all: bool) {
         let over: Vec<Action> = {
             let mut actions = lock(&self.actions.0);
-            let is_over = |action: &Action| all || action.since.elapsed() > MAX_AGE;
-            let ids: Vec<String> = actions
-                .iter()
-                .filter(|(_, action)| is_over(action))
-                .map(|(id, _)| id.clone())
-                .collect();
+            let now = Instant::now();
+            let is_over = |action: &Action| match action.stage {
+                Stage::Held { until, .. } => now > until,
+                _ => now.saturating_duration_since(action.since) > MAX_AGE,
+            };
+            let over = actions.by_id.iter();
+            let over = over.filter(|(_, action)| all || is_over(action));
+            let ids: Vec<String> = over.map(|(id, _)| id.clone()).collect();
             ids.iter().filter_map(|id| actions.remove(id)).collect()
         };
         for action in over {
@@ -385,49 +428,89 @@ impl Api {
     /// Whether anything is under way.
     pub(crate) fn is_idle(&self) -> bool {
         let actions = lock(&self.actions.0);
-        let is_running = |action: &Action| !matches!(action.stage, Stage::Held(_));
-        !actions.values().any(is_running)
+        let is_running = |action: &Action| !matches!(action.stage, Stage::Held { .. });
+        !actions.by_id.values().any(is_running)
     }
 }
 
 impl Actions {
-    fn room(&self) -> Result<(), Problem> {
-        match lock(&self.0).len() < MAX_ACTIONS {
-            true => Ok(()),
-            false => Err(Problem::new(
-                Kind::Overloaded,
-                "too many actions are under way",
-            )),
-        }
+    fn place(&self, caller: &Caller) -> Result<Place<'_>, Problem> {
+        let mut kept = lock(&self.0);
+        let whose = kept.places.get(&caller.id).copied().unwrap_or(0);
+        let full = match (kept.taken >= MAX_ACTIONS, whose >= MAX_OF_ONE) {
+            (true, _) => "too many actions are under way",
+            (false, true) => "too many actions of this caller are under way",
+            (false, false) => {
+                kept.places.insert(caller.id.clone(), whose + 1);
+                kept.taken += 1;
+                return Ok(Place {
+                    actions: self,
+                    owner: Some(caller.id.clone()),
+                });
+            }
+        };
+        Err(Problem::new(Kind::Overloaded, full))
     }
 
-    fn keep(&self, id: String, wish: Wish, stage: Stage, caller: &Caller) -> Result<(), Problem> {
-        let mut actions = lock(&self.0);
-        if actions.len() >= MAX_ACTIONS && !actions.contains_key(&id) {
-            return Err(Problem::new(
-                Kind::Overloaded,
-                "too many actions are under way",
-            ));
+    /// Says where an action is now.
+    fn advance(&self, id: &str, stage: Stage) {
+        if let Some(action) = lock(&self.0).by_id.get_mut(id) {
+            action.stage = stage;
         }
+    }
+}
+
+impl Place<'_> {
+    fn fill(mut self, id: String, wish: Wish, stage: Stage) {
         let action = Action {
-            owner: caller.id.clone(),
+            owner: self.owner.take().unwrap_or_default(),
             scope: wish.scope,
             tool: wish.tool,
             args: wish.args,
             since: Instant::now(),
             stage,
         };
-        actions.insert(id, action);
-        Ok(())
+        lock(&self.actions.0).by_id.insert(id, action);
     }
 }
 
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.owner {
+            lock(&self.actions.0).give_back(owner);
+        }
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, id: &str) -> Option<Action> {
+        let action = self.by_id.remove(id)?;
+        self.give_back(&action.owner);
+        Some(action)
+    }
+
+    fn give_back(&mut self, owner: &str) {
+        self.taken = self.taken.saturating_sub(1);
+        match self.places.get_mut(owner) {
+            Some(places) if *places > 1 => *places -= 1,
+            _ => drop(self.places.remove(owner)),
+        }
+    }
+}
+
+/// Until when something can still come of what people are asked, and a little longer, so that whoever asks
+/// hears how it ended.
+fn time_left(clocks: &Clocks) -> Result<Duration, Problem> {
+    let Some(decided) = clocks.decision_ends() else {
+        return Ok(MAX_AGE);
+    };
+    let left = clocks.execution_ends(decided).get();
+    let left = left.saturating_sub(now_unix_ms()?);
+    Ok(Duration::from_millis(left).min(MAX_AGE) + HEARING)
+}
+
 /// The action, if it is the caller's.
-fn find<'a>(
-    actions: &'a mut HashMap<String, Action>,
-    id: &str,
-    caller: &Caller,
-) -> Result<&'a mut Action, Problem> {
+fn find<'a>(kept: &'a mut Kept, id: &str, caller: &Caller) -> Result<&'a mut Action, Problem> {
     let is_theirs = |action: &&mut Action| {
         let is_tenant = caller
             .tenant
@@ -435,7 +518,7 @@ fn find<'a>(
             .is_none_or(|own| *own == action.scope.tenant);
         is_tenant && (action.owner == caller.id || caller.role == Role::Operator)
     };
-    let found = actions.get_mut(id).filter(is_theirs);
+    let found = kept.by_id.get_mut(id).filter(is_theirs);
     found.ok_or_else(|| Problem::new(Kind::NoAction, "no such action is under way"))
 }
 
@@ -529,6 +612,8 @@ fn secret<const N: usize>() -> Result<String, Problem> {
 }
 
 const MAX_ACTIONS: usize = 10_000;
+const MAX_OF_ONE: usize = 1_000;
+const HEARING: Duration = Duration::from_secs(300);
 /// Nothing that an agent runs takes longer.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 const MAX_WAIT_MS: u64 = 60_000;

@@ -99,7 +99,7 @@ pub struct Api {
     pub(crate) keeper: Keeper,
     pub(crate) replays: Replays,
     pub(crate) backtests: Backtests,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
     tool_rates: Buckets<(TenantId, String)>,
@@ -123,7 +123,7 @@ impl Api {
             keeper: Keeper::new(book),
             replays: Replays::default(),
             backtests: Backtests::default(),
-            memory: Memory::default(),
+            memory: Arc::default(),
             doorkeeper: Doorkeeper::new(
                 settings.no_auth,
                 settings.oidc.clone(),

@@ -16,7 +16,7 @@ use crate::api::{Api, now_unix_ms};
 use crate::call::{Call, Parameters};
 use crate::caller::Caller;
 use crate::doorkeeper::{check_csrf, check_origin, check_token};
-use crate::idempotency::First;
+use crate::idempotency::{First, Place};
 use crate::observe::{Answered, Observed};
 use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
@@ -90,6 +90,18 @@ async fn pass(api: Arc<Api>, path: Option<&'static str>, mut request: Request) -
     passage.finish(reply, &id, began)
 }
 
+/// Whoever asked may be gone before there is an answer, and ask for it again.
+async fn answer_into(call: Call, place: Place) -> Result<Reply, Problem> {
+    let answered = tokio::spawn(async move {
+        let answered = answer::answer(call).await;
+        place.keep(&answered);
+        answered
+    });
+    // FAIL-CLOSED: what panicked has no result.
+    let lost = |_| Problem::new(Kind::Database, "the work was not finished");
+    answered.await.map_err(lost)?
+}
+
 impl Passage<'_> {
     async fn answer(&mut self, path: Option<&'static str>, body: Body) -> Result<Reply, Problem> {
         let access = &self.api.settings.access;
@@ -146,18 +158,14 @@ impl Passage<'_> {
             _share: held.share,
             peer: self.peer.clone(),
         };
-        let name = match is_safe {
-            true => None,
-            false => match self.api.memory.begin(&call, self.parts.uri.path())? {
-                First::No(reply) => return Ok(reply),
-                First::Yes(name) => name,
-            },
-        };
-        let answered = answer::answer(call).await;
-        if let Some(name) = name {
-            self.api.memory.end(name, &answered);
+        if is_safe {
+            return answer::answer(call).await;
         }
-        answered
+        match self.api.memory.begin(&call, self.parts.uri.path())? {
+            First::No(reply) => Ok(reply),
+            First::Nameless => answer::answer(call).await,
+            First::Named(place) => answer_into(call, place).await,
+        }
     }
 
     /// Whether a browser asks, for something that people look at.

@@ -190,14 +190,14 @@ async fn change(
         let set = make(&folder)?;
         let policies = load(&set)?;
         let number = newest(&folder)?.unwrap_or(0) + 1;
-        write(&folder, number, &set).map_err(|_| {
-            Problem::new(
-                Kind::Database,
-                "the version could not be written; nothing has changed",
-            )
-        })?;
-        // What decides is in the log before it decides.
+        let unwritten = |_| {
+            let text = "the version could not be written; nothing has changed";
+            Problem::new(Kind::Database, text)
+        };
+        write(&folder, &set).map_err(unwritten)?;
+        // What decides is in the log before it decides, now and after a restart.
         record(&api.engine, number, &policies, &who)?;
+        publish(&folder, number).map_err(unwritten)?;
         api.engine.replace_policies(policies);
         api.in_force()
     };
@@ -379,13 +379,18 @@ fn version(folder: &Path, number: u64) -> Result<Json, Problem> {
     Json::admit(&text, &VERSION).map_err(|_| unreadable())
 }
 
-fn write(folder: &Path, number: u64, set: &Json) -> io::Result<()> {
+/// Writes a set where no version is looked for.
+fn write(folder: &Path, set: &Json) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let temporary = folder.join("new");
-    let mut file = File::create(&temporary)?;
+    let mut file = File::create(folder.join(UNPUBLISHED))?;
     file.write_all(&set.to_sorted_ascii())?;
-    file.sync_all()?;
-    fs::rename(&temporary, folder.join(format!("{number:06}.json")))?;
+    file.sync_all()
+}
+
+/// Makes what was written the newest version.
+fn publish(folder: &Path, number: u64) -> io::Result<()> {
+    let version = folder.join(format!("{number:06}.json"));
+    fs::rename(folder.join(UNPUBLISHED), version)?;
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
         false => Ok(()),
@@ -396,6 +401,7 @@ fn unreadable() -> Problem {
     Problem::new(Kind::Policy, "the kept versions cannot be read")
 }
 
+const UNPUBLISHED: &str = "new";
 const RULES: &str = "data.countersign.capability";
 
 const VERSION: Limits = Limits {

@@ -343,15 +343,10 @@ impl Running {
     }
 
     /// The event that tells how it went.
-    pub(crate) fn into_event(self, outcome: Outcome, now: u64) -> (EventType, Payload) {
+    pub(crate) fn event(&self, outcome: Outcome, now: u64) -> (EventType, Payload) {
         let other = self.seen().into_iter().collect();
-        let Permit {
-            call_id,
-            tool_name,
-            labels,
-            ..
-        } = *self.permit;
-        let call_id = Some(call_id);
+        let permit = &self.permit;
+        let call_id = Some(permit.call_id.clone());
         let (content, is_error) = match outcome {
             Outcome::Result { content, is_error } => (content, is_error),
             Outcome::Open { content } => (content, false),
@@ -368,10 +363,10 @@ impl Running {
         };
         let result = ToolResult {
             call_id,
-            tool_name: Some(tool_name),
+            tool_name: Some(permit.tool_name.clone()),
             is_error: Some(is_error),
             latency_ms: Some(now.saturating_sub(self.began_unix_ms)),
-            result_labels: (!labels.is_empty()).then_some(labels),
+            result_labels: (!permit.labels.is_empty()).then(|| permit.labels.clone()),
             content: Some(content),
             other,
             ..ToolResult::default()

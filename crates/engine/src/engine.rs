@@ -16,6 +16,7 @@ use crate::instance::Instance;
 use crate::meter::Metered;
 use crate::record::{Batch, durable};
 use crate::refusal::Fault;
+use crate::watch::Watched;
 use crate::{
     ApprovalTimes, Approvers, Clock, Meter, Outcome, Permit, PolicyFiles, PolicyFilesError,
     Refusal, Running, Settled, Standing, Watch,
@@ -125,38 +126,64 @@ impl Engine {
     ///
     /// The caller forwards the bytes after this returned, and not otherwise.
     pub fn begin(&self, permit: Permit, bytes: &[u8]) -> Result<Running, Refusal> {
+        match self.begun(&permit, bytes) {
+            Ok((began_unix_ms, watched)) => {
+                let mut running = permit.into_running(began_unix_ms);
+                running.watched = watched;
+                Ok(running)
+            }
+            Err(refusal) => {
+                // What cannot be recorded now is found by the sweep.
+                let _ = self.abandon(permit);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// When it began, and what was seen before.
+    fn begun(
+        &self,
+        permit: &Permit,
+        bytes: &[u8],
+    ) -> Result<(u64, Option<Box<dyn Watched>>), Refusal> {
         if Digest::of(bytes) != permit.digest {
             return Err(Fault::OtherBytes.into());
         }
-        let watched = match self.seen_before(&permit) {
-            Ok(watched) => watched,
-            Err(fault) => {
-                self.abandon(permit)?;
-                return Err(fault.into());
-            }
-        };
+        let watched = self.seen_before(permit)?;
         let began_unix_ms = self.clock.now_unix_ms().map_err(Fault::from)?;
         let payload = began(&permit.call_id, permit.digest, began_unix_ms);
         let step = self.step(permit.grounds.as_deref(), State::Consumed, State::Started)?;
         let _durable =
             self.settle_event(&permit.scope, EventType::ToolCallExecuted, payload, step)?;
-        let mut running = permit.into_running(began_unix_ms);
-        running.watched = watched;
-        Ok(running)
+        Ok((began_unix_ms, watched))
     }
 
     /// Records how an action went, and says what of its result the agent may see.
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Settled, Refusal> {
+        self.try_settle(running, outcome)
+            .map_err(|(_, refusal)| refusal)
+    }
+
+    /// The same. What could not be recorded is given back, so that it can be told again.
+    pub fn try_settle(
+        &self,
+        running: Running,
+        outcome: Outcome,
+    ) -> Result<Settled, (Running, Refusal)> {
         let running = running.watched();
-        if let Some(policies) = self.reviewers(&running, &outcome) {
-            return self.settle_reviewed(running, outcome, &policies);
+        self.settled(&running, outcome)
+            .map_err(|refusal| (running, refusal))
+    }
+
+    fn settled(&self, running: &Running, outcome: Outcome) -> Result<Settled, Refusal> {
+        if let Some(policies) = self.reviewers(running, &outcome) {
+            return self.settle_reviewed(running, &outcome, &policies);
         }
         let now = self.clock.now_unix_ms().map_err(Fault::from)?;
         let grounds = running.permit.grounds.as_deref();
         let step = self.step(grounds, State::Started, outcome.ended())?;
-        let scope = running.permit.scope.clone();
-        let (event_type, payload) = running.into_event(outcome, now);
-        let recorded = self.settle_event(&scope, event_type, payload, step)?;
+        let (event_type, payload) = running.event(outcome, now);
+        let recorded = self.settle_event(&running.permit.scope, event_type, payload, step)?;
         Ok(Settled::as_it_came(Some(recorded)))
     }
 

@@ -33,7 +33,7 @@ enum Way {
 
 impl Owed {
     fn noted(running: Running, outcome: Outcome, now: u64) -> Self {
-        let (event_type, payload) = running.into_event(outcome, now);
+        let (event_type, payload) = running.event(outcome, now);
         Self {
             event_type,
             payload,

@@ -126,13 +126,13 @@ impl Engine {
     /// Shows the result to those who want to see it, and records both, in one write.
     pub(crate) fn settle_reviewed(
         &self,
-        running: Running,
-        outcome: Outcome,
+        running: &Running,
+        outcome: &Outcome,
         policies: &Policies,
     ) -> Result<Settled, Refusal> {
         self.keep(policies)?;
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_settle_reviewed(&running, &outcome, policies) {
+            match self.try_settle_reviewed(running, outcome, policies) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
                 settled => return Ok(settled?),
             }

@@ -1,8 +1,12 @@
 //! Actions from the proposal to the result, with people in between.
 
+use std::io::Write as _;
+use std::time::Duration;
+
 use countersign_api::Role;
 use countersign_approval::{BallotPaper, CallDecision, Decision, Human, SigningKey, UnixMs};
 use countersign_canon::Json;
+use countersign_event::{EventType, Payload, Scope};
 
 use crate::scene::{Answer, Scene, json};
 
@@ -330,6 +334,146 @@ fn a_request_with_a_key_counts_once() {
     assert_eq!(send(&other, "s3", "k1").header("idempotent-replayed"), None);
     assert_ne!(send(&token, "s1", "k2").body, first.body);
     assert_eq!(send(&token, "s1", &"k".repeat(300)).status, 400);
+}
+
+/// Whoever is gone before the answer can ask for it again, and nothing is done twice.
+#[test]
+fn who_hangs_up_and_asks_again_with_the_key_hears_the_first_answer() {
+    let scene = Scene::new(Some(MANIFEST));
+    let token = scene.token(Role::Agent);
+    for round in 0..10 {
+        let body = format!(
+            r#"{{"session_id":"s1","tool_name":"read_file","args":{{"path":"/w/{round}"}}}}"#
+        );
+        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: k{round}\r\n");
+        let request = format!(
+            "POST /v1/actions HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            scene.address,
+            body.len()
+        );
+        let mut stream = scene.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        // Some of them leave while the engine decides.
+        std::thread::sleep(Duration::from_micros(300 * round));
+        drop(stream);
+        let again = || scene.say("POST", "/v1/actions", &headers, Some(&body));
+        let mut answer = again();
+        for _ in 0..200 {
+            if answer.text("code") != "C0918" {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            answer = again();
+        }
+        assert_eq!(answer.status, 201, "round {round}");
+    }
+    let events = scene.get(
+        "/v1/events?tenant_id=acme&session_id=s1",
+        &scene.token(Role::Auditor),
+    );
+    let events = events.json();
+    let events = events.get("events").and_then(Json::as_array).unwrap();
+    let of = |wanted: &str| {
+        let types = events
+            .iter()
+            .map(|event| event.get("event_type").and_then(Json::as_str));
+        types.filter(|found| *found == Some(wanted)).count()
+    };
+    assert_eq!(
+        (of("TOOL_CALL_PROPOSED"), of("TOOL_CALL_EXECUTED")),
+        (10, 10)
+    );
+}
+
+#[test]
+fn one_agent_leaves_room_for_the_others() {
+    let scene = Scene::new(Some(MANIFEST));
+    with_dana(&scene);
+    let (agent, other) = (
+        scene.token(Role::Agent),
+        scene.token_for(Role::Agent, "b", Some("acme"), None),
+    );
+    let held = (0..1_000).map(|round| {
+        let body =
+            format!(r#"{{"session_id":"s{round}","tool_name":"pay","args":{{"amount":{round}}}}}"#);
+        scene.post("/v1/actions", &agent, &body).status
+    });
+    assert!(held.into_iter().all(|status| status == 201));
+    let refused = scene.post(
+        "/v1/actions",
+        &agent,
+        r#"{"session_id":"late","tool_name":"pay","args":{}}"#,
+    );
+    assert_eq!(refused.text("code"), "C0906");
+    // Nobody was asked, and nothing was decided, about what there was no room for.
+    let auditor = scene.token(Role::Auditor);
+    let events = scene.get("/v1/events?tenant_id=acme&session_id=late", &auditor);
+    assert_eq!(
+        events.json().get("events").and_then(Json::as_array),
+        Some(&[][..])
+    );
+    let allowed = scene.post(
+        "/v1/actions",
+        &other,
+        r#"{"session_id":"b1","tool_name":"read_file","args":{}}"#,
+    );
+    assert_eq!(allowed.text("state"), "running");
+}
+
+/// What could not be recorded is not forgotten: whoever told can tell again.
+#[test]
+fn an_outcome_that_cannot_be_recorded_stays_to_be_told() {
+    let scene = Scene::new(Some(MANIFEST));
+    let agent = scene.token(Role::Agent);
+    let allowed = propose(&scene, &agent, "read_file", r#"{"path":"/w/a"}"#);
+    let (id, permit) = (allowed.text("action_id"), allowed.text("permit"));
+    // A session that is over takes nothing more.
+    let scope = Scope::new("acme", "s1").unwrap();
+    let payload = Payload::admit(EventType::Termination, json("{}")).unwrap();
+    assert!(
+        scene
+            .engine
+            .record(&scope, EventType::Termination, payload)
+            .is_ok()
+    );
+    let tell = || {
+        let body = format!(r#"{{"permit":"{permit}","content":"hello"}}"#);
+        scene.post(&format!("/v1/actions/{id}/result"), &agent, &body)
+    };
+    let (first, second) = (tell(), tell());
+    assert!(first.status >= 400, "{}", first.status);
+    assert_eq!(first.text("code"), second.text("code"));
+    let standing = scene.get(&format!("/v1/actions/{id}"), &agent);
+    assert_eq!(standing.text("state"), "running");
+}
+
+/// A version whose coming into force is not in the log does not come into force, also not later.
+#[test]
+fn policies_that_cannot_be_recorded_are_no_version() {
+    let scene = Scene::new(None);
+    let operator = scene.token(Role::Operator);
+    let set = |tool: &str| {
+        format!(
+            r#"{{"manifest":{{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{{"tools":{{"{tool}":{{"side_effect":"read"}}}}}}}}}}"#
+        )
+    };
+    let first = scene.post("/v1/policies/activate", &operator, &set("one"));
+    assert_eq!(first.status, 201);
+    let scope = Scope::new("countersign", "policy").unwrap();
+    let payload = Payload::admit(EventType::Termination, json("{}")).unwrap();
+    assert!(
+        scene
+            .engine
+            .record(&scope, EventType::Termination, payload)
+            .is_ok()
+    );
+    let second = scene.post("/v1/policies/activate", &operator, &set("two"));
+    assert!(second.status >= 400, "{}", second.status);
+    let shown = scene.get("/v1/policies", &operator);
+    assert_eq!(shown.json().get("version").and_then(Json::as_u64), Some(1));
+    let book = countersign_api::PolicyBook::in_folder(scene.folder.path());
+    let found = book.current().unwrap().unwrap();
+    assert_eq!(found.digest().to_string(), first.text("digest"));
 }
 
 #[test]
