@@ -13,6 +13,7 @@ use countersign_web::{Access, Room};
 use crate::actions::Actions;
 use crate::caller::Caller;
 use crate::doorkeeper::Doorkeeper;
+use crate::health::Rehearsals;
 use crate::house::House;
 use crate::idempotency::Memory;
 use crate::live::{Live, Wake};
@@ -100,6 +101,7 @@ pub struct Api {
     pub(crate) replays: Replays,
     pub(crate) backtests: Backtests,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) rehearsals: Rehearsals,
     pub(crate) token_rates: Buckets<String>,
     pub(crate) tenant_rates: Buckets<TenantId>,
     tool_rates: Buckets<(TenantId, String)>,
@@ -124,6 +126,7 @@ impl Api {
             replays: Replays::default(),
             backtests: Backtests::default(),
             memory: Arc::default(),
+            rehearsals: Rehearsals::default(),
             doorkeeper: Doorkeeper::new(
                 settings.no_auth,
                 settings.oidc.clone(),

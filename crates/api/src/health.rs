@@ -1,11 +1,14 @@
 //! Is anybody here, and who am I?
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use countersign_canon::Json;
+use countersign_engine::Engine;
 
 use crate::Permission;
+use crate::api::lock;
 use crate::call::Call;
 use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
@@ -14,20 +17,36 @@ pub(crate) fn healthz() -> Reply {
     Reply::ok(&Json::object([("status", Json::from("ok"))]))
 }
 
-/// The log can be read, and the writer takes commands.
+/// When the log last took something. Anybody may ask, and the disk is not theirs.
+#[derive(Default)]
+pub(crate) struct Rehearsals(Mutex<Option<Instant>>);
+
+impl Rehearsals {
+    /// Whether an event could be recorded. Blocks; who asks meanwhile hears the same.
+    fn is_ready(&self, engine: &Engine) -> bool {
+        let mut last = lock(&self.0);
+        if last.is_some_and(|last| last.elapsed() < LASTING) {
+            return true;
+        }
+        *last = engine.store().rehearse().is_ok().then(Instant::now);
+        last.is_some()
+    }
+}
+
+/// Events can be recorded.
 pub(crate) async fn readyz(call: &Call) -> Reply {
-    let engine = Arc::clone(&call.api.engine);
+    let api = Arc::clone(&call.api);
     let asked = call
         .api
         .workers
-        .run(move || engine.store().reader().last_id());
+        .run(move || api.rehearsals.is_ready(&api.engine));
     match asked.await {
-        Ok(Ok(_)) => Reply::ok(&Json::object([("status", Json::from("ready"))])),
+        Ok(true) => Reply::ok(&Json::object([("status", Json::from("ready"))])),
         _ => Reply::json(
             StatusCode::SERVICE_UNAVAILABLE,
             &Json::object([
                 ("status", Json::from("not ready")),
-                ("error", Json::from("the log cannot be read")),
+                ("error", Json::from("nothing can be recorded")),
             ]),
         ),
     }
@@ -65,4 +84,5 @@ pub(crate) fn me(call: &Call) -> Reply {
     Reply::ok(&Json::object(members))
 }
 
+const LASTING: Duration = Duration::from_secs(1);
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -444,6 +444,80 @@ async fn a_task_whose_server_says_something_else_than_an_answer_has_failed() {
     web.close().await;
 }
 
+/// The list has to come anew before the call may run, and whoever asked about the task is gone by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_goes_on_when_who_asks_about_it_leaves_before_its_call_runs() {
+    let (events, stream) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
+    let stream = std::sync::Mutex::new(Some(stream));
+    let lists = std::sync::atomic::AtomicUsize::new(0);
+    let slow = move |seen: &web::Seen| match seen.method().as_deref() {
+        Some("ping") => {
+            let (say, words) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
+            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            let answer = String::from_utf8(seen.result("{}")).unwrap();
+            for message in [changed, &answer] {
+                say.send(format!("data: {message}\n\n").into()).unwrap();
+            }
+            Some(Answer::Events(words))
+        }
+        Some("tools/list") if lists.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 => {
+            Some(Answer::Events(stream.lock().unwrap().take().unwrap()))
+        }
+        _ => None,
+    };
+    let web = Web::with(slow, |_| {}).await;
+    let mut tasks = Tasks::of(&web).await;
+    let handle = tasks.deploy().await;
+    web.decide(Decision::Approved);
+    tasks.ask("ping", "", r#""x":1"#, "").await;
+    let lists = |web: &Web| {
+        let seen = web.seen().into_iter();
+        seen.filter(|seen| seen.method().as_deref() == Some("tools/list"))
+            .map(|seen| {
+                seen.message()
+                    .get("id")
+                    .unwrap()
+                    .as_str()
+                    .map(str::to_owned)
+            })
+            .collect::<Vec<_>>()
+    };
+    let leaves = async {
+        web.until("the list is asked for anew", |web| lists(web).len() == 2)
+            .await;
+    };
+    tokio::select! {
+        told = tasks.get(&handle, "") => panic!("{told:?}"),
+        () = leaves => {}
+    }
+    drop(tasks);
+    let mut other = Tasks {
+        client: web.client().await,
+        ids: 100,
+    };
+    let told = other.get(&handle, "").await;
+    assert_eq!(told.get("status").unwrap().as_str(), Some("working"));
+    assert_eq!(web.effects(), 0);
+    let id = lists(&web).pop().unwrap().unwrap();
+    let list = format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"tools":[{}]}}}}"#,
+        scene::TOOLS
+    );
+    events.send(format!("data: {list}\n\n").into()).unwrap();
+    web.until("the call runs", |web| web.effects() == 1).await;
+    let mut told = other.get(&handle, "").await;
+    for _ in 0..100 {
+        if told.get("status").unwrap().as_str() != Some("working") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        told = other.get(&handle, "").await;
+    }
+    assert_eq!(told.get("status").unwrap().as_str(), Some("completed"));
+    assert_eq!(web.effects(), 1);
+    web.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_cancelled_while_it_runs_is_taken_back_from_the_server() {
     for streams in [false, true] {

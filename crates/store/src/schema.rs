@@ -12,6 +12,8 @@ use crate::{Durability, Error, Folder};
 /// How long a statement waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// "CSGN" in the file header says whose file this is.
+/// The pragma that has the version of the schema.
+pub(crate) const VERSION: &str = "user_version";
 const APPLICATION_ID: i32 = 0x4353_474e;
 /// Older versions can corrupt a write-ahead log that two connections check-point at once.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -178,7 +180,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     let done = version(&transaction, path)?;
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
         transaction.execute_batch(migration)?;
-        transaction.pragma_update(None, "user_version", index as i64 + 1)?;
+        transaction.pragma_update(None, VERSION, index as i64 + 1)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.commit()?;
@@ -208,7 +210,7 @@ fn version(connection: &Connection, path: &Path) -> Result<usize, Error> {
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(not_a_database)?;
     let application = number("application_id").map_err(not_a_database)?;
-    let version = number("user_version").map_err(not_a_database)?;
+    let version = number(VERSION).map_err(not_a_database)?;
     if tables > 0 && application != i64::from(APPLICATION_ID) {
         return Err(foreign("is a database of another program".to_owned()));
     }

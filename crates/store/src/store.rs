@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use countersign_approval::UnixMs;
 use countersign_event::{EventType, Head, Payload, Scope, Sealed};
 use countersign_vault::SealedPayload;
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::audit::AuditFile;
@@ -18,6 +18,7 @@ use crate::keys::Keys;
 use crate::lane::{self, Lane, State};
 use crate::queue::Queue;
 use crate::room::Room;
+use crate::schema::VERSION;
 use crate::writer::{Command, Haste, Job, Work, Writer, observe};
 use crate::{
     Change, Conflict, Durability, Error, Folder, Observer, Reader, Recorded, Rotation, Step, schema,
@@ -228,6 +229,17 @@ impl Store {
             }
         }
         self.append(draft, At::Next)?.wait()
+    }
+
+    /// Whether an event could be recorded now: writes a page that changes nothing, as durably as one.
+    pub fn rehearse(&self) -> Result<(), Error> {
+        self.with_writer(Command::Between, |db| {
+            let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let version: i64 = transaction.pragma_query_value(None, VERSION, |row| row.get(0))?;
+            // The page is written although it says the same.
+            transaction.pragma_update(None, VERSION, version)?;
+            Ok(transaction.commit()?)
+        })
     }
 
     /// The data folder.

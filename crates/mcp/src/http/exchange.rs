@@ -108,6 +108,7 @@ impl Exchange {
         let _in_hand = InHand::new();
         let mut ear = Ear::new(waiting);
         let mut came = self.link.drive(effects, self.id.as_ref()).await;
+        let mut gone = false;
         loop {
             let (main, messages) = self.sort_all(came);
             for message in messages {
@@ -138,16 +139,22 @@ impl Exchange {
                 let response = reply::error(StatusCode::OK, &refused, Some(&id));
                 return answered(ear.into_waiting(), response);
             }
-            came = match self.hold(&id, &mut ear).await {
+            let listens = (!gone).then_some(&mut ear);
+            came = match self.hold(&id, listens).await {
                 Turn::Server(()) => Came::default(),
                 Turn::Came(came) => came,
+                // Who stops asking about a task does not stop the task.
+                Turn::Gone if self.carries_task() => {
+                    gone = true;
+                    Came::default()
+                }
                 Turn::Gone => return Box::pin(self.abandon()).await,
             };
         }
     }
 
-    /// Waits for somebody else, as long as the door is open.
-    async fn hold(&mut self, id: &Id, ear: &mut Ear) -> Turn<()> {
+    /// Waits for somebody else, as long as the door is open, and the client is there if it listens.
+    async fn hold(&mut self, id: &Id, listens: Option<&mut Ear>) -> Turn<()> {
         let lobby = Arc::clone(&self.lobby);
         let is_closing = lobby.is_closing();
         if is_closing {
@@ -162,7 +169,13 @@ impl Exchange {
                 false => lobby.closes().await,
             }
         };
-        self.turn(ear.closed(), closes).await
+        let leaves = async {
+            match listens {
+                Some(ear) => ear.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        self.turn(leaves, closes).await
     }
 
     /// From 2026-07-28 on a method that is not known is not found, also by its status.
@@ -390,9 +403,12 @@ impl Exchange {
     ///
     /// A task goes on whoever asks about it.
     pub(super) fn goes_on_alone(&self) -> bool {
+        (self.is_legacy() && self.method.is_some_and(Method::is_decided)) || self.carries_task()
+    }
+
+    fn carries_task(&self) -> bool {
         let carries = |id: &Id| self.link.session().carries_task(id);
-        (self.is_legacy() && self.method.is_some_and(Method::is_decided))
-            || self.id.as_ref().is_some_and(carries)
+        self.id.as_ref().is_some_and(carries)
     }
 
     /// Whether the peers speak a revision in which a stream is not bound to its connection.

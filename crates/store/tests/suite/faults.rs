@@ -76,6 +76,7 @@ fn child_appends_on_a_failing_disk() {
     record("old", "before");
     record("old", "before");
     faults.fail(&given(CALL), "log.db", &given(ERROR));
+    assert!(store.rehearse().is_err());
     for session in ["old", "new"] {
         let refused = store.record(note(&scope(session), "refused")).unwrap_err();
         say(&format!("error {}", whole_text(&refused)));
@@ -94,6 +95,7 @@ fn child_appends_on_a_failing_disk() {
         say(&format!("error {}", whole_text(&refused)));
     }
     faults.none();
+    store.rehearse().unwrap();
     for session in ["old", "new", "a", "old"] {
         record(session, "after");
     }
