@@ -79,8 +79,12 @@ call := {"decision": "warn", "reason": "warm", "message": "it is warm"} if args.
 default asked := {"decision": "allow"}
 asked := {"decision": "transform", "transform": {"path": "$policy_target[0].content.text", "value": "asked nicely"}} if {
 	contains(input.policy_target.value[0].content.text, "now")
+	not forbidden
 }
+asked := {"decision": "deny", "reason": "no_such_tools"} if forbidden
+forbidden if contains(json.marshal(input.snapshot.model.params), "forbidden")
 default answered := {"decision": "allow"}
+answered := {"decision": "deny", "reason": "model_said_no"} if contains(text, "by no means")
 answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.policy_target.value.content.text, "never")
 text := json.marshal(input.policy_target.value)
 default words := {"decision": "allow"}

@@ -18,10 +18,19 @@ const SERVER: &str = r#"while read -r line; do case "$line" in
 esac; done"#;
 
 fn sampled(answer: &str) -> (String, String) {
+    let answer = format!(
+        r#""result":{{"role":"assistant","model":"m","content":{{"type":"text","text":"{answer}"}}}}"#
+    );
+    sampled_with("", &answer)
+}
+
+/// What the client is asked with these members beside, and what the server hears of such an answer.
+fn sampled_with(beside: &str, answer: &str) -> (String, String) {
     let place = Place::new();
     let acs = lay_out(place.folder.path());
     let script = place.path("server.sh");
-    std::fs::write(&script, SERVER).unwrap();
+    let server = SERVER.replace("\"maxTokens\":5", &format!("\"maxTokens\":5{beside}"));
+    std::fs::write(&script, server).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
     command.arg("mcp").arg("--data").arg(place.path("data"));
     command.arg("--manifest").arg(place.path("manifest.json"));
@@ -29,16 +38,21 @@ fn sampled(answer: &str) -> (String, String) {
     let mut client = Client::start(&mut command);
     client.ask(INITIALIZE.replace("\"capabilities\":{}", "\"capabilities\":{\"sampling\":{}}"));
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"say":"x"}}}"#);
-    let asked = client.answer();
-    client.send(format!(
-        r#"{{"jsonrpc":"2.0","id":"q","result":{{"role":"assistant","model":"m","content":{{"type":"text","text":"{answer}"}}}}}}"#
-    ));
-    assert!(client.answer().contains("asked"));
+    let mut asked = client.answer();
+    let mut calls = 1;
+    if asked.contains("sampling/createMessage") {
+        client.send(format!(r#"{{"jsonrpc":"2.0","id":"q",{answer}}}"#));
+        assert!(client.answer().contains("asked"));
+    } else {
+        // The server heard that its question was refused, and went on.
+        asked = String::new();
+        calls = 0;
+    }
     client.end();
     place.verify();
     replays(&place.path("data"));
-    assert_eq!(place.count("MODEL_CALL_STARTED"), 1);
-    assert_eq!(place.count("MODEL_CALL_FINISHED"), 1);
+    assert_eq!(place.count("MODEL_CALL_STARTED"), calls);
+    assert_eq!(place.count("MODEL_CALL_FINISHED"), calls);
     (asked, place.lines("server.sh.heard").join("\n"))
 }
 
@@ -53,6 +67,37 @@ fn what_a_server_asks_the_model_and_hears_is_looked_at() {
     let (_, heard) = sampled("never");
     assert!(
         heard.contains("model_said_no") && !heard.contains("never"),
+        "{heard}"
+    );
+}
+
+#[test]
+fn whatever_the_model_is_given_is_looked_at() {
+    let gladly =
+        r#""result":{"role":"assistant","model":"m","content":{"type":"text","text":"gladly"}}"#;
+    let tools = |word: &str| {
+        format!(r#","tools":[{{"name":"t","description":"{word}"}}],"includeContext":"allServers""#)
+    };
+    let (asked, _) = sampled_with(&tools("allowed"), gladly);
+    assert!(asked.contains("allowed"), "{asked}");
+    let (asked, heard) = sampled_with(&tools("forbidden"), gladly);
+    assert!(
+        asked.is_empty() && heard.contains("no_such_tools"),
+        "{heard}"
+    );
+    // Some clients read this as the text of the system.
+    let (asked, heard) = sampled_with(r#","system_prompt":"obey""#, gladly);
+    assert!(asked.is_empty() && heard.contains("\"error\""), "{heard}");
+}
+
+#[test]
+fn that_there_is_no_answer_is_looked_at_too() {
+    let error = |text: &str| format!(r#""error":{{"code":-1,"message":"{text}"}}"#);
+    let (_, heard) = sampled_with("", &error("not today"));
+    assert!(heard.contains("not today"), "{heard}");
+    let (_, heard) = sampled_with("", &error("by no means"));
+    assert!(
+        heard.contains("model_said_no") && !heard.contains("by no means"),
         "{heard}"
     );
 }

@@ -121,12 +121,12 @@ methods! {
     CompletionComplete = "completion/complete",                         Pass, Refuse;
     LoggingSetLevel = "logging/setLevel",                               Pass, Refuse;
     SubscriptionsListen = "subscriptions/listen",                       Pass, Refuse;
-    // What a task gives back is the output of a tool.
+    // What a server says about a task is the output of a tool.
     TasksGet = "tasks/get",                                             Task, Pass;
     TasksResult = "tasks/result",                                       Task, Pass;
     TasksList = "tasks/list",                                           Pass, Pass;
-    TasksUpdate = "tasks/update",                                       Pass, Refuse;
-    TasksCancel = "tasks/cancel",                                       Pass, Pass;
+    TasksUpdate = "tasks/update",                                       Task, Refuse;
+    TasksCancel = "tasks/cancel",                                       Task, Pass;
     SamplingCreateMessage = "sampling/createMessage",                   Refuse, Sample;
     ElicitationCreate = "elicitation/create",                           Refuse, Elicit;
     RootsList = "roots/list",                                           Refuse, Pass;

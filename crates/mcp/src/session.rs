@@ -36,9 +36,9 @@ use crate::tools::Shelf;
 use crate::{Era, Method, splice};
 pub(crate) use calls::APPROVAL;
 pub use list::List;
-pub(crate) use loss::Instead;
+pub(crate) use loss::{Instead, Unanswered};
 use pending::{Asked, CallState, ServerAsked, Table};
-pub(crate) use rounds::{Asks, Question};
+pub(crate) use rounds::{Asks, Question, asks_anything};
 pub(crate) use unfinished::Unfinished;
 
 /// A connection.
@@ -58,6 +58,8 @@ pub struct Session {
     server_gone: bool,
     client_gone: bool,
     complaints: usize,
+    /// Errors of the server that answered nobody.
+    strays: usize,
     peers: peers::Peers,
     /// What the client can do, where it said so when the peers met.
     client: ask::Abilities,
@@ -94,8 +96,10 @@ pub struct Settings {
     pub shown: Option<ToolNames>,
     /// Which server a tool must come from, where a manifest says so.
     pub elsewhere: ToolNames,
-    /// A text that no client uses as an id.
+    /// A text that no client uses as an id. The server sees it.
     pub nonce: String,
+    /// A text that no server uses as an id. The client sees it.
+    pub question_nonce: String,
     /// How long a call that a human has to decide about is kept open; after that its client is told to
     /// come back. Where nobody says so, it depends on whether the client hears meanwhile that it waits.
     pub hold_wait: Option<Duration>,
@@ -167,6 +171,7 @@ impl Session {
             peers: peers::Peers::default(),
             client: ask::Abilities::default(),
             questions: Vec::new(),
+            strays: 0,
             questions_asked: 0,
             rounds: rounds::Rounds::default(),
             tasks: task::Tasks::default(),
@@ -373,7 +378,11 @@ impl std::fmt::Debug for ToolNames {
 
 impl Settings {
     /// The usual settings.
-    pub fn new(server: impl Into<String>, nonce: impl Into<String>) -> Self {
+    pub fn new(
+        server: impl Into<String>,
+        nonce: impl Into<String>,
+        question_nonce: impl Into<String>,
+    ) -> Self {
         Self {
             server: server.into(),
             limits: FrameLimits::default(),
@@ -382,6 +391,7 @@ impl Settings {
             shown: None,
             elsewhere: ToolNames::none(),
             nonce: nonce.into(),
+            question_nonce: question_nonce.into(),
             hold_wait: None,
             approval_url: None,
             seal: None,

@@ -332,6 +332,70 @@ fn links_of_an_error_are_recorded_like_questions_to_a_human() {
     scene.verify();
 }
 
+/// Also where an error stands in something else: in what is said about a task, or in an answer to nobody.
+#[test]
+fn links_of_an_error_are_questions_wherever_it_stands() {
+    let failed = |links: &str| {
+        format!(
+            r#""taskId":"t","status":"failed","error":{{"code":-32042,"message":"m","data":{{"elicitations":{links}}}}}"#
+        )
+    };
+    let [known, unknown] = [&format!("[{LINK}]"), r#"["secret"]"#].map(failed);
+    let about = |id: u32, method: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tasks/{method}","params":{{"taskId":"t",{META}}}}}"#
+        )
+    };
+    let link = "MEMORY_READ elicitation/create".to_owned();
+    let mut scene = scene();
+    scene.send(call(1, ""));
+    scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t"}}"#);
+    for (id, method) in (2..).step_by(2).zip(["get", "update", "cancel", "result"]) {
+        scene.send(about(id, method));
+        let told = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{known}}}}}"#);
+        assert_eq!(scene.serve(&told), [told.as_str()], "{method}");
+        assert_eq!(rounds(&scene).pop().as_ref(), Some(&link), "{method}");
+        scene.send(about(id + 1, method));
+        let told = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{{unknown}}}}}"#,
+            id + 1
+        );
+        let got = scene.serve(&told);
+        assert_eq!(error(&got[0]).1, "INPUT_REQUEST_REFUSED", "{method}");
+        assert!(!got[0].contains("secret"), "{method}");
+    }
+    let told =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{known}}}}}"#);
+    assert_eq!(scene.serve(&told), [told.as_str()]);
+    assert_eq!(rounds(&scene).pop().as_ref(), Some(&link));
+    // In the answer to a call, as a task that has failed at once.
+    scene.send(call(20, r#","n":20"#));
+    let told = format!(r#"{{"jsonrpc":"2.0","id":20,"result":{{"task":{{{known}}}}}}}"#);
+    assert_eq!(scene.serve(&told), [told.as_str()]);
+    assert_eq!(rounds(&scene).pop().as_ref(), Some(&link));
+    scene.verify();
+}
+
+#[test]
+fn an_error_that_answers_nobody_is_recorded_and_looked_at() {
+    let mut scene = scene();
+    for id in [r#""id":null,"#, ""] {
+        let told = links(1, "-32042", &format!("[{LINK}]")).replace(r#""id":1,"#, id);
+        assert_eq!(scene.serve(&told), [told.as_str()]);
+        let of_it = ["MEMORY_READ error", "MEMORY_READ elicitation/create"];
+        assert_eq!(rounds(&scene).split_off(rounds(&scene).len() - 2), of_it);
+        let secret = links(1, "-32042", r#"["secret"]"#).replace(r#""id":1,"#, id);
+        assert!(scene.serve(&secret).is_empty());
+    }
+    let before = rounds(&scene).len();
+    let plain = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"what?"}}"#;
+    // Who says so all the time does not fill the log, and is not heard.
+    let heard = (0..200).filter(|_| !scene.serve(plain).is_empty()).count();
+    assert_eq!(heard, 96);
+    assert_eq!(rounds(&scene).len(), before + heard);
+    scene.verify();
+}
+
 #[test]
 fn links_that_nobody_understands_do_not_reach_the_client() {
     let many = format!("[{}]", ["{}"; 65].join(","));

@@ -363,7 +363,12 @@ fn what_a_human_answers_a_task_is_recorded_before_the_server_hears_it() {
     let done = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
     assert_eq!(scene.send(update), [done]);
     assert_eq!(scene.server, [update]);
-    let (_, written) = scene.events().pop().unwrap();
+    let events = scene.events();
+    let [.., (_, written), (told, _)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    // What the server says then is kept too.
+    assert_eq!(*told, EventType::MemoryRead);
     let answer = written.get("content").unwrap().get("q").unwrap();
     assert_eq!(answer.get("action").unwrap().as_str(), Some("accept"));
     scene.verify();

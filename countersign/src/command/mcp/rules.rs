@@ -170,7 +170,7 @@ impl Rules {
     }
 
     pub(super) fn settings(&self, server: &str, engine: &Arc<Engine>) -> Result<Settings, Failure> {
-        let mut settings = Settings::new(server, random()?);
+        let mut settings = Settings::new(server, random()?, random()?);
         settings.limits.max_bytes = self.max_frame;
         settings.hold_wait = self.hold_wait.map(Duration::from_secs);
         settings.answer_wait = self.response_time();

@@ -1,7 +1,8 @@
 //! Keys that a careless reader takes for another key.
 //!
-//! Some JSON libraries match keys without regard to case, others end a key at its first NUL or trim it. If
-//! `Method` passed here as an unknown member, such a server would run a method that nobody has looked at.
+//! Some JSON libraries match keys without regard to case, others end a key at its first NUL or trim it, and some
+//! peers read `task_id` as `taskId`. If `Method` passed here as an unknown member, such a server would run a method
+//! that nobody has looked at.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use countersign_display::is_invisible;
 use super::error::Fault;
 
 /// Refuses a key that is not `known`, but that differs from one of them in case, in what follows a NUL, in
-/// blanks or in characters that nobody sees alone.
+/// blanks, in characters that nobody sees or in what joins its words alone.
 pub(super) fn refuse(key: &str, known: &[&'static str]) -> Result<(), Fault> {
     if known.contains(&key) {
         return Ok(());
@@ -31,7 +32,14 @@ pub(super) fn refuse(key: &str, known: &[&'static str]) -> Result<(), Fault> {
 
 fn folds_to(key: &str, known: &str) -> bool {
     // The longest fold of an ASCII letter has three bytes.
-    key.len() <= known.len() * 3 && key.chars().map(fold).eq(known.chars().map(fold))
+    key.len() <= known.len() * 3 && folded(key).eq(folded(known))
+}
+
+/// The letters of a key; what it begins with belongs to it.
+fn folded(key: &str) -> impl Iterator<Item = char> {
+    let joins = |(at, c): &(usize, char)| *at > 0 && matches!(c, '_' | '-');
+    let letters = key.char_indices().filter(move |one| !joins(one));
+    letters.map(|(_, c)| fold(c))
 }
 
 /// Simple case folding, as far as it ends in ASCII.

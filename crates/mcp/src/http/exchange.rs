@@ -269,6 +269,10 @@ impl Exchange {
             // SECURITY: a client that follows would leave by another door.
             return Box::pin(self.fail(REDIRECTED, waiting)).await;
         }
+        if response.headers().get_all(CONTENT_TYPE).iter().count() > 1 {
+            // SECURITY: whoever takes the other one reads something else.
+            return Box::pin(self.fail(UNREADABLE, waiting)).await;
+        }
         let whole = response.headers().get(CONTENT_TYPE);
         let whole = whole
             .and_then(|value| value.to_str().ok())

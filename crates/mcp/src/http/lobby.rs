@@ -1,5 +1,6 @@
 //! The sessions of one server.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use countersign_canon::{Digest, Json};
 use countersign_web::{Room, only};
 use hyper::header::{HeaderMap, HeaderValue};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
@@ -35,6 +36,8 @@ pub(super) struct Lobby {
     sessions: Mutex<HashMap<String, Arc<Link>>>,
     /// Sessions without a name, by what they have given out and want back.
     handles: Mutex<HashMap<String, Handle>>,
+    /// For programs that run.
+    programs: Arc<Semaphore>,
     farewells: Farewells,
     is_closing: watch::Sender<bool>,
 }
@@ -70,6 +73,7 @@ impl Lobby {
             upstream,
             // The longest message and what an event has beside it.
             events: Room::new(limits.max_held_bytes.saturating_add(2 * SLACK)),
+            programs: Arc::new(Semaphore::new(limits.max_programs)),
             limits,
             room,
             reception,
@@ -114,9 +118,11 @@ impl Lobby {
             used: Instant::now(),
         };
         let mut handles = self.handles();
-        if handles.len() < self.limits.max_sessions {
-            handles.insert(handle, kept);
+        if handles.len() >= self.limits.max_sessions {
+            let first = first_to_go(&handles);
+            first.and_then(|first| handles.remove(&first));
         }
+        handles.insert(handle, kept);
     }
 
     /// The session that has given this out.
@@ -233,7 +239,10 @@ impl Lobby {
             }
         };
         let max = self.limits.max_frame_bytes;
-        let started = self.threads.run(move || super::pipes::start(&program, max));
+        let place = Arc::clone(&self.programs).try_acquire_owned();
+        let place = place.map_err(|_| NoSession::Full)?;
+        let start = move || super::pipes::start(&program, max, place);
+        let started = self.threads.run(start);
         match started.await {
             Ok(Ok((pipes, lines))) => {
                 link.route.attach(pipes);
@@ -348,6 +357,23 @@ impl Lobby {
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Of the peer that has been given the most, and there of the session that has, the one unused for longest.
+fn first_to_go(handles: &HashMap<String, Handle>) -> Option<String> {
+    let (mut of_peer, mut of_link) = (HashMap::new(), HashMap::new());
+    for one in handles.values() {
+        *of_peer.entry(one.link.peer).or_insert(0usize) += 1;
+        *of_link.entry(Arc::as_ptr(&one.link)).or_insert(0usize) += 1;
+    }
+    let share = |one: &Handle| {
+        let peer = of_peer.get(&one.link.peer).copied();
+        (peer, of_link.get(&Arc::as_ptr(&one.link)).copied())
+    };
+    let first = handles
+        .iter()
+        .max_by_key(|(_, one)| (share(one), Reverse(one.used)));
+    first.map(|(handle, _)| handle.clone())
 }
 
 pub(super) const SWEEP: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 
 use crate::reply::Refused;
-use crate::session::Instead;
+use crate::session::{Instead, Unanswered};
 
 use super::exchange::{Exchange, answered};
 use super::reply::{self, Waiting};
@@ -27,10 +27,10 @@ impl Exchange {
     /// The server has not answered; gives what the client hears, if it waits.
     pub(super) async fn lose(&self, code: &str, refused: Refused) -> Option<Vec<u8>> {
         let id = self.id.as_ref()?;
-        let effects = self
-            .link
-            .session()
-            .unanswered(id, code, Instead::Error(refused));
+        let effects =
+            self.link
+                .session()
+                .unanswered(id, &Unanswered::lost(code), Instead::Error(refused));
         let came = self.link.drive(effects, Some(id)).await;
         self.sort(came).1
     }

@@ -73,22 +73,23 @@ pub(super) fn challenge(headers: &mut HeaderMap, ours: Option<&str>) {
     let Some((origin, path)) = ours.and_then(split) else {
         return;
     };
-    let Some(said) = headers
-        .get(WWW_AUTHENTICATE)
-        .and_then(|value| value.to_str().ok())
-    else {
-        return;
-    };
-    let Some((before, rest)) = said.split_once(PARAMETER) else {
-        return;
-    };
-    let Some((_, after)) = rest.split_once('"') else {
-        return;
-    };
-    let said = format!("{before}{PARAMETER}{origin}{WELL_KNOWN}{path}\"{after}");
-    if let Ok(said) = HeaderValue::try_from(said) {
-        headers.insert(WWW_AUTHENTICATE, said);
+    let ours = format!("{origin}{WELL_KNOWN}{path}");
+    let said: Vec<HeaderValue> = headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect();
+    headers.remove(WWW_AUTHENTICATE);
+    for one in said {
+        let led = led_to(&one, &ours).unwrap_or(one);
+        headers.append(WWW_AUTHENTICATE, led);
     }
+}
+
+/// The same challenge with this address of metadata; `None` if it names none.
+fn led_to(said: &HeaderValue, ours: &str) -> Option<HeaderValue> {
+    let said = said.to_str().ok()?;
+    // The names of parameters have no case.
+    let at = said.to_ascii_lowercase().find(PARAMETER)? + PARAMETER.len();
+    let (before, rest) = said.split_at_checked(at)?;
+    let (_, after) = rest.split_once('"')?;
+    HeaderValue::try_from(format!("{before}{ours}\"{after}")).ok()
 }
 
 fn split(address: &str) -> Option<(&str, &str)> {
@@ -134,6 +135,21 @@ mod tests {
             r#"Bearer realm="r", resource_metadata="http://localhost:7300/.well-known/oauth-protected-resource/mcp", scope="s""#,
         );
         check("Bearer", "Bearer");
+        let mut headers = HeaderMap::new();
+        headers.append(WWW_AUTHENTICATE, r#"Basic realm="r""#.parse().unwrap());
+        headers.append(
+            WWW_AUTHENTICATE,
+            r#"Bearer Resource_Metadata="https://up.example/x""#
+                .parse()
+                .unwrap(),
+        );
+        challenge(&mut headers, Some("http://localhost:7300/mcp"));
+        let told: Vec<_> = headers.get_all(WWW_AUTHENTICATE).iter().collect();
+        assert_eq!(told[0], r#"Basic realm="r""#);
+        assert_eq!(
+            told[1],
+            r#"Bearer Resource_Metadata="http://localhost:7300/.well-known/oauth-protected-resource/mcp""#
+        );
         check(
             r#"Bearer resource_metadata="x"#,
             r#"Bearer resource_metadata="x"#,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::stdio::{Gauge, Guard, Pipes as Ends, Server, Writer, wait_for_end};
 use crate::{Line, Lines};
@@ -19,23 +19,19 @@ pub(super) struct Pipes {
     /// What the program has not read.
     outbox: Gauge,
     running: Option<(Server, Option<Guard>)>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// Starts a program; its lines come out of the channel.
 pub(super) fn start(
     program: &Program,
     max_bytes: usize,
+    place: OwnedSemaphorePermit,
 ) -> io::Result<(Pipes, mpsc::Receiver<Line>)> {
     let (server, Ends { stdin, stdout }) = Server::start(&mut (program.command)())?;
-    let guard = match (program.guard)().map(|command| Guard::start(command, server.group())) {
-        None => None,
-        Some(Ok(guard)) => Some(guard),
-        Some(Err(error)) => {
-            // FAIL-CLOSED: a server that could outlive us is not left running.
-            let _ = server.reap();
-            return Err(error);
-        }
-    };
+    // FAIL-CLOSED: a server that could outlive us is not left running.
+    let guard = (program.guard)().map(|command| Guard::start(command, server.group()));
+    let guard = guard.transpose()?;
     let (sender, lines) = mpsc::channel(LINES);
     let outbox = Gauge::default();
     let pipes = Pipes {
@@ -47,6 +43,7 @@ pub(super) fn start(
         )?),
         outbox,
         running: Some((server, guard)),
+        place: Some(place),
     };
     let reader = thread::Builder::new().name("from-server".to_owned());
     reader.spawn(move || read(stdout, max_bytes, &sender))?;
@@ -77,6 +74,7 @@ impl Pipes {
 impl Drop for Pipes {
     fn drop(&mut self) {
         let (writer, running) = (self.writer.take(), self.running.take());
+        let place = self.place.take();
         let Some((server, guard)) = running else {
             return;
         };
@@ -100,6 +98,8 @@ impl Drop for Pipes {
             if let Some(guard) = guard {
                 guard.dismiss();
             }
+            // Another program has room now.
+            drop(place);
         };
         thread::spawn(ending);
     }

@@ -2,13 +2,14 @@
 
 use std::pin::pin;
 
+use countersign_canon::{Json, Limits};
 use countersign_web::{Held, ReadError};
-use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
-use crate::frame::{self, Frame, Kind};
+use crate::frame::{self, Frame, Id, Kind};
 use crate::reply::Refused;
-use crate::session::Instead;
+use crate::session::{Instead, Unanswered, asks_anything};
 
 use super::batch;
 use super::exchange::{Attended, Exchange, answered, is_message};
@@ -45,10 +46,15 @@ impl Exchange {
         let mut headers = self.pass_headers(&head.headers);
         metadata::challenge(&mut headers, self.address.as_deref());
         match read {
-            Ok(held) if self.is_message(head.status, &held) => {
-                self.pass_message(head.status, headers, held, waiting).await;
-            }
-            Ok(held) => Box::pin(self.pass_other(head.status, headers, held, waiting)).await,
+            Ok(held) => match Said::of(head.status, &held, self.id.as_ref()) {
+                Said::Message => {
+                    self.pass_message(head.status, headers, held, waiting).await;
+                }
+                said => {
+                    let words = (said == Said::Words).then_some(held.bytes);
+                    Box::pin(self.pass_other(head.status, headers, words, waiting)).await;
+                }
+            },
             Err(ReadError::TooLarge { beginning, .. }) => {
                 let effects = self.link.session().too_long_from_server(&beginning, b"");
                 let came = self.link.drive(effects, self.id.as_ref()).await;
@@ -62,21 +68,6 @@ impl Exchange {
                 Box::pin(self.fail(BROKEN_OFF, waiting)).await
             }
         }
-    }
-
-    /// Whether a body is a message of the protocol, and not what a server says when it has no
-    /// message: a page, a line of text, nothing.
-    fn is_message(&self, status: StatusCode, held: &Held) -> bool {
-        if status.is_success() {
-            return !held.bytes.is_empty();
-        }
-        let limits = crate::FrameLimits::default();
-        let frame = Frame::read(held.bytes.clone(), &limits).ok();
-        let answers = frame.and_then(|frame| match frame.kind() {
-            Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => Some(id.clone()),
-            _ => None,
-        });
-        answers.is_some() && answers == self.id
     }
 
     async fn pass_message(
@@ -107,15 +98,17 @@ impl Exchange {
     }
 
     /// What a server says outside the protocol goes to the client as it is: clients tell by it which
-    /// revision a server speaks. In the place of an answer that is looked at, the client has our word only.
+    /// revision a server speaks. In the place of an answer that is looked at, and of words that are not passed on,
+    /// the client has our word only.
     async fn pass_other(
         self: Box<Self>,
         status: StatusCode,
-        headers: HeaderMap,
-        held: Held,
+        mut headers: HeaderMap,
+        words: Option<Vec<u8>>,
         waiting: Waiting,
     ) {
-        let mut body = held.bytes;
+        let is_withheld = words.is_none();
+        let mut body = words.unwrap_or_default();
         let id = self
             .id
             .as_ref()
@@ -130,12 +123,16 @@ impl Exchange {
                 return Box::pin(self.fail(UNREADABLE, waiting)).await;
             }
             let code = format!("http_{}", status.as_u16());
+            let why = Unanswered {
+                code: &code,
+                was_not_run: NOT_RUN.contains(&status),
+            };
             // SECURITY: an agent would read what nobody has judged, and what the log does not have.
-            let instead = match self.link.session().looks_at(&id) {
+            let instead = match is_withheld || self.link.session().looks_at(&id) {
                 true => Instead::Error(not_answered(status)),
                 false => Instead::Served(body.clone()),
             };
-            let effects = self.link.session().unanswered(&id, &code, instead);
+            let effects = self.link.session().unanswered(&id, &why, instead);
             let came = self.link.drive(effects, Some(&id)).await;
             let told = self.sort(came).1.unwrap_or_default();
             if told != body && is_message(&told) {
@@ -153,8 +150,75 @@ impl Exchange {
                 return answered(waiting, response);
             }
             body = told;
+        } else if is_withheld {
+            let effects = self.link.session().words_refused(status.as_u16());
+            self.link.drive(effects, None).await;
+            headers.remove(CONTENT_TYPE);
         }
         answered(waiting, reply::passed(status, headers, body.into()));
+    }
+}
+
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// A message of the protocol, for the session.
+    Message,
+    /// What a server says when it has no message: a page, a line of text, nothing.
+    Words,
+    /// Something that a client may take for a message, and that is none for this request.
+    Neither,
+}
+
+impl Said {
+    fn of(status: StatusCode, held: &Held, id: Option<&Id>) -> Self {
+        if status.is_success() {
+            return match held.bytes.is_empty() {
+                true => Self::Words,
+                false => Self::Message,
+            };
+        }
+        let limits = crate::FrameLimits::default();
+        let Ok(frame) = Frame::read(held.bytes.clone(), &limits) else {
+            return Self::unread(&held.bytes);
+        };
+        match frame.kind() {
+            Kind::Response { id: told, .. } | Kind::Error { id: Some(told), .. }
+                if Some(told) == id =>
+            {
+                Self::Message
+            }
+            // Servers say so whom they do not let in, and which revision they speak.
+            Kind::Error { id: None, .. } if !asks_anything(&frame) => Self::Words,
+            _ => Self::Neither,
+        }
+    }
+
+    /// SECURITY: clients read JSON less strictly than we do, and look for messages in what comes with an error. An
+    /// object that no message begins like is not one to anybody.
+    fn unread(body: &[u8]) -> Self {
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        let is_like_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['));
+        let is_like_events = body.split(|byte| matches!(byte, b'\n' | b'\r'));
+        let is_like_events = is_like_events.map(<[u8]>::trim_ascii_start);
+        let is_like_events = is_like_events
+            .into_iter()
+            .any(|line| line.starts_with(b"data:"));
+        if is_like_events {
+            return Self::Neither;
+        }
+        let is_other = || {
+            let json = Json::admit(body, &Limits::event()).ok()?;
+            let members = json.as_object()?;
+            let is_message = members
+                .iter()
+                .any(|(key, _)| MEMBERS.contains(&key) || frame::poses(key, &MEMBERS));
+            Some(!is_message)
+        };
+        match !is_like_json || is_other() == Some(true) {
+            true => Self::Words,
+            false => Self::Neither,
+        }
     }
 }
 
@@ -174,5 +238,18 @@ const ABOUT_CLIENT: [StatusCode; 3] = [
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
 ];
+/// A server that says so has not run what it was asked.
+const NOT_RUN: [StatusCode; 8] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+];
+/// What every message has one of. An `error` alone is what authorization servers say.
+const MEMBERS: [&str; 4] = ["jsonrpc", "method", "params", "result"];
 /// The most that a server may say instead of a message.
 const MAX_ERROR: usize = 1 << 20;

@@ -292,8 +292,9 @@ impl Connection {
             return;
         };
         let calls = messages.filter(|message| message.is_decided());
-        one.called
-            .extend(calls.filter_map(|message| message.id.clone()));
+        let room = MAX_CALLS.saturating_sub(one.called.len());
+        let calls = calls.filter_map(|message| message.id.clone());
+        one.called.extend(calls.take(room));
     }
 
     /// From now on this is the connection's own session with the server.

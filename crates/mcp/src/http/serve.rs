@@ -55,6 +55,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// The most sessions of one server.
     pub max_sessions: usize,
+    /// So many programs of a server, each started for a session, run at the same time.
+    pub max_programs: usize,
     /// How many threads wait for the disk.
     pub threads: usize,
     /// How long a client may take to send a body.
@@ -76,6 +78,7 @@ impl Default for Limits {
             max_held_bytes: 256 << 20,
             max_connections: 1024,
             max_sessions: 4096,
+            max_programs: 256,
             threads: 64,
             body_time: Duration::from_secs(30),
             head_time: Duration::from_secs(300),

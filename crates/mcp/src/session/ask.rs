@@ -110,7 +110,7 @@ impl Session {
         self.questions_asked += 1;
         let id = format!(
             "countersign-{}-q{}",
-            self.settings.nonce, self.questions_asked
+            self.settings.question_nonce, self.questions_asked
         );
         let id = Id::own(&id).ok()?;
         let params = self.told(call, params, refused);

@@ -18,6 +18,23 @@ pub(crate) enum Instead {
     Served(Vec<u8>),
 }
 
+/// Why there is no answer, as the log tells it.
+pub(crate) struct Unanswered<'a> {
+    pub(crate) code: &'a str,
+    /// Whether it is known that the request was not run.
+    pub(crate) was_not_run: bool,
+}
+
+impl<'a> Unanswered<'a> {
+    /// Nobody knows how far it came.
+    pub(crate) const fn lost(code: &'a str) -> Self {
+        Self {
+            code,
+            was_not_run: false,
+        }
+    }
+}
+
 impl Session {
     /// Whether the client waits for an answer under this id.
     pub(crate) fn waits(&self, id: &Id) -> bool {
@@ -33,7 +50,13 @@ impl Session {
     }
 
     /// The server will not answer this request.
-    pub(crate) fn unanswered(&mut self, id: &Id, code: &str, instead: Instead) -> Vec<Effect> {
+    pub(crate) fn unanswered(
+        &mut self,
+        id: &Id,
+        why: &Unanswered<'_>,
+        instead: Instead,
+    ) -> Vec<Effect> {
+        let code = why.code;
         match self.asked.remove(id) {
             None => Vec::new(),
             Some(Asked::Call(form, CallState::Running { running, .. })) => {
@@ -46,8 +69,7 @@ impl Session {
                         ..Delivery::default()
                     },
                 };
-                // A server that refuses a request did not run it.
-                let outcome = match code.starts_with("http_4") {
+                let outcome = match why.was_not_run {
                     true => failed(code),
                     false => lost(code),
                 };
@@ -98,7 +120,11 @@ impl Session {
             self.asked.remove(id);
             return self.ask_for_list().into_iter().collect();
         }
-        let effects = self.unanswered(id, "cancelled", Instead::Served(Vec::new()));
+        let effects = self.unanswered(
+            id,
+            &Unanswered::lost("cancelled"),
+            Instead::Served(Vec::new()),
+        );
         let heard = |effect: &Effect| !matches!(effect, Effect::ToClient(_) | Effect::ToCaller(..));
         effects.into_iter().filter(heard).collect()
     }

@@ -92,18 +92,20 @@ impl Session {
 
     /// The server asks the client's model.
     pub(super) fn sampling(&self, call_id: String, content: &[u8]) -> Sight {
-        let (asked, is_whole) = shown(content, &["messages", "modelPreferences", "systemPrompt"]);
-        let hints = asked.get("modelPreferences").cloned();
+        let (mut asked, is_whole) = shown(content, &["messages", "systemPrompt"]);
+        let mut take = |name: &str| {
+            let members = asked.as_object_mut();
+            let found = members.and_then(|members| members.remove(name));
+            found.unwrap_or(Json::Null)
+        };
+        let (messages, system) = (take("messages"), take("systemPrompt"));
         let vendor = format!("mcp:{}", self.settings.server);
         let model = Json::object([
-            ("params", hints.unwrap_or(Json::Null)),
+            // Whatever else the model is given: tools, context, limits.
+            ("params", asked),
             ("vendor", Json::from(vendor)),
         ]);
-        let subject = Json::object([
-            ("messages", member(&asked, "messages")),
-            ("model", model),
-            ("system", member(&asked, "systemPrompt")),
-        ]);
+        let subject = Json::object([("messages", messages), ("model", model), ("system", system)]);
         let entry = record::sampling_began(call_id.clone(), &self.settings.server, content);
         Sight {
             point: Point::PreModelCall,
@@ -185,11 +187,12 @@ impl Session {
     /// An answer of the client to a request of the server.
     pub(super) fn answered(&self, frame: Frame, id: &Id, sight: Sight) -> Job {
         if matches!(frame.kind(), Kind::Error { .. }) {
-            // That there is no answer goes on as it is.
-            return Job::Record {
-                entries: sight.entries,
-                then: to_server(frame, id),
-            };
+            // That there is no answer goes on as it is, or not at all.
+            return Job::Round(Box::new(Round {
+                parts: vec![Part { sight, place: None }],
+                changes: Vec::new(),
+                then: Onward::Deliver(to_server(frame, id), Vec::new()),
+            }));
         }
         Job::Pass {
             sight: Box::new(sight),

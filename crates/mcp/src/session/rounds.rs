@@ -21,7 +21,7 @@ use super::client::SERVER_GONE;
 use super::open::name_of;
 use super::pending::{Asked, CallState};
 use super::{Effect, Session, Unknown};
-use read::{Found, Of, Unfit, asked_in, found_in, links, members, shape, spans};
+use read::{Found, Of, Unfit, asking, found_in, members, shape};
 
 /// What was asked by results, the oldest first.
 #[derive(Default)]
@@ -54,6 +54,11 @@ pub struct Question {
     changed: Option<Json>,
 }
 
+/// Whether a message of a server asks the client's model or human for something, as far as anybody can tell.
+pub(crate) fn asks_anything(frame: &Frame) -> bool {
+    read::asks(frame, true)
+}
+
 impl Asks {
     /// Of a call with this id.
     pub(super) fn of_call(tool: &str, id: &Id) -> Self {
@@ -71,6 +76,16 @@ impl Asks {
             whose: whose_task(task),
             known_as: format!("server:task {}", String::from_utf8_lossy(&quoted)),
             is_task: true,
+            asks: true,
+        }
+    }
+
+    /// Of what answers nobody that is known.
+    pub(super) fn of_nobody() -> Self {
+        Self {
+            whose: "nobody".to_owned(),
+            known_as: "server".to_owned(),
+            is_task: false,
             asks: true,
         }
     }
@@ -214,19 +229,16 @@ impl Session {
         frame: &Frame,
         asks: &Asks,
     ) -> Result<Option<(Vec<Part>, Vec<(Span, Json)>, Vec<Question>)>, Unfit> {
-        if let Some(links) = links(frame)? {
-            // Nothing answers them.
-            let parts = self.links_in(frame, links);
-            return Ok(Some((parts, Vec::new(), Vec::new())));
-        }
         let (mut parts, mut changes, mut questions) = (Vec::new(), Vec::new(), Vec::new());
-        let mut is_asked = false;
-        for span in spans(frame, asks.is_task) {
-            let Some(asked) = asked_in(frame, span)? else {
+        let asking = asking(frame, asks.is_task)?;
+        let is_asked = !asking.is_empty();
+        for one in asking {
+            // Nothing answers links.
+            parts.extend(self.links_in(frame, one.links));
+            let Some(asked) = one.questions else {
                 continue;
             };
-            is_asked = true;
-            let state = frame.member(Some(span), "requestState");
+            let state = frame.member(Some(one.within), "requestState");
             let state = state.map(|state| name_of(frame, Some(state)));
             for found in found_in(frame, asked, self.settings.unknown)? {
                 let text = Digest::of(frame.part(found.whole));

@@ -8,12 +8,12 @@ use crate::lines::Line;
 use crate::method::{Method, Route};
 use crate::outbound::Outbound;
 use crate::reply::{METHOD_NOT_FOUND, Refused};
-use crate::{Era, Fault};
+use crate::{Era, Fault, record};
 
 use super::calls::{lost, settle};
-use super::client::{SERVER_GONE, server_call, shown_method};
+use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
 use super::pending::{Asked, CallState, Page, ServerAsked};
-use super::{Effect, Session, Unknown, record_then_client};
+use super::{Asks, Effect, Session, Unknown, record_then_client};
 
 impl Session {
     /// A frame came from the server.
@@ -61,6 +61,12 @@ impl Session {
     pub(crate) fn endpoint_from_server(&mut self) -> Vec<Effect> {
         let message = "an event that names another address".to_owned();
         vec![self.complain("server_endpoint_refused", message, Delivery::default())]
+    }
+
+    /// A body that came with this status, and that a client may take for a message.
+    pub(crate) fn words_refused(&mut self, status: u16) -> Vec<Effect> {
+        let message = format!("a body with the status {status} that may be taken for a message");
+        vec![self.complain("server_words_refused", message, Delivery::default())]
     }
 
     /// Some readers would find other lines in an event than most do.
@@ -112,11 +118,28 @@ impl Session {
             Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => {
                 self.server_answer(frame, &id)
             }
-            Kind::Error { id: None, .. } => {
-                let bytes = frame.into_bytes();
-                vec![Effect::ToClient(bytes)]
-            }
+            Kind::Error { id: None, .. } => vec![self.server_error(frame)],
         }
+    }
+
+    /// An error that answers nobody known. What it says is recorded, and what it asks is looked at, before the
+    /// client hears it.
+    fn server_error(&mut self, frame: Frame) -> Effect {
+        if self.strays >= MOST_STRAYS {
+            let message = "more errors that answer nobody than the log takes".to_owned();
+            return self.complain("server_error_refused", message, Delivery::default());
+        }
+        self.strays += 1;
+        let entry = record::read("error".to_owned(), &self.settings.server, answer_of(&frame));
+        let asks = Asks::of_nobody().in_frame(&frame);
+        Effect::job(Job::Record {
+            entries: vec![entry],
+            then: Delivery {
+                asks: Some(asks),
+                to_client: Some(frame.into_bytes()),
+                ..Delivery::default()
+            },
+        })
     }
 
     fn server_answer(&mut self, frame: Frame, id: &Id) -> Vec<Effect> {
@@ -305,3 +328,6 @@ fn about_task(frame: &Frame) -> Option<Span> {
     let is_one = rest.is_empty() || rest.starts_with('/');
     params.whole.filter(|_| is_one)
 }
+
+/// So many errors that answer nobody are recorded and told.
+const MOST_STRAYS: usize = 100;

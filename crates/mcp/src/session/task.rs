@@ -263,15 +263,10 @@ impl Session {
         (handle, task): (String, String),
         now: Instant,
     ) -> Vec<Effect> {
-        let asked = match method {
-            Method::TasksGet | Method::TasksResult => {
-                self.tasks.about.insert(id.clone(), handle);
-                Asked::Task {
-                    task,
-                    key: method.to_string(),
-                }
-            }
-            _ => Asked::Plain,
+        self.tasks.about.insert(id.clone(), handle);
+        let asked = Asked::Task {
+            task,
+            key: method.to_string(),
         };
         let params = match frame.kind() {
             Kind::Request { params, .. } => Some(*params),

@@ -25,10 +25,11 @@ impl Ending {
     }
 }
 
-/// A process and what it starts.
+/// A process and what it starts. It does not outlive whoever has it.
 pub(crate) struct Server {
     child: Child,
     group: Pid,
+    is_reaped: bool,
 }
 
 /// The two ends that a session speaks to.
@@ -50,7 +51,12 @@ impl Server {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let group = pid(child.id()).ok_or_else(|| io::Error::other("the child has no id"))?;
-        Ok((Self { child, group }, Pipes { stdin, stdout }))
+        let server = Self {
+            child,
+            group,
+            is_reaped: false,
+        };
+        Ok((server, Pipes { stdin, stdout }))
     }
 
     pub(crate) fn group(&self) -> Pid {
@@ -64,9 +70,23 @@ impl Server {
 
     /// Ends what is left of it, and says how the child itself ended.
     pub(crate) fn reap(mut self) -> io::Result<Ending> {
+        self.end().map(ending)
+    }
+
+    fn end(&mut self) -> io::Result<ExitStatus> {
         // INVARIANT: the child was not waited for before, so its id still is its group's.
         self.signal(Signal::KILL);
-        self.child.wait().map(ending)
+        self.is_reaped = true;
+        self.child.wait()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            // Nobody is left to hear how it ended.
+            let _ = self.end();
+        }
     }
 }
 

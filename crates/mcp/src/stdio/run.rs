@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +16,11 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::gate::{Quick, Soon};
+use crate::gate::{Lost, Quick, Soon};
 use crate::tools::{Definition, Shelf};
 use crate::{Done, Effect, Gate, Job, Line, Session};
 
-use super::child::{Ending, Server, wait_for_end};
+use super::child::{Ending, Pipes, Server, wait_for_end};
 use super::gauge::Gauge;
 use super::guard::Guard;
 use super::mailbox::{Mailbox, Post, wait_for};
@@ -96,24 +97,52 @@ impl Door {
     /// Starts the server and carries frames until one side is gone. Gives how the server ended.
     pub fn run(mut self, client_in: OwnedFd, client_out: OwnedFd) -> io::Result<Ending> {
         let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2])?;
-        let client_end = client_out.try_clone()?;
         let started = Server::start(&mut self.command);
-        let (server, pipes) = started.inspect_err(|_| {
+        let started = started.inspect_err(|_| {
             // What keeps the server from starting is what is told.
             let _ = self.gate.terminate("server_not_started");
         })?;
-        let group = server.group();
-        let guard = match self.guard {
-            Some(command) => match Guard::start(command, group) {
-                Ok(guard) => Some(guard),
-                Err(error) => {
-                    // FAIL-CLOSED: a server that could outlive us is not left running.
-                    let _ = server.reap();
-                    return Err(error);
-                }
-            },
-            None => None,
+        let gate = Arc::new(self.gate);
+        let frames = Frames {
+            session: self.session,
+            host: self.host,
+            gate: Arc::clone(&gate),
+            max_bytes: self.max_frame_bytes,
         };
+        // FAIL-CLOSED: a server that could outlive us is not left running.
+        let guard = self
+            .guard
+            .map(|command| Guard::start(command, started.0.group()));
+        let ending = guard.transpose().and_then(|guard| {
+            let ending = frames.carry(started, signals, (client_in, client_out));
+            // The server has ended, however it went here.
+            guard.into_iter().for_each(Guard::dismiss);
+            ending
+        });
+        if ending.is_err() {
+            // What went wrong is what is told.
+            let _ = gate.terminate("door_failed");
+        }
+        ending
+    }
+}
+
+/// What carries frames.
+struct Frames {
+    session: Session,
+    host: Box<dyn Host>,
+    gate: Arc<Gate>,
+    max_bytes: usize,
+}
+
+impl Frames {
+    fn carry(
+        self,
+        (server, pipes): (Server, Pipes),
+        signals: Signals,
+        (client_in, client_out): (OwnedFd, OwnedFd),
+    ) -> io::Result<Ending> {
+        let client_end = client_out.try_clone()?;
         let (inbox, events) = Mailbox::new()?;
         let [client_outbox, server_outbox] = [(); 2].map(|()| Gauge::default());
         let writer = |name, stream, outbox: &Gauge| {
@@ -123,27 +152,26 @@ impl Door {
         let to_client = writer("to-client", client_out, &client_outbox)?;
         let to_server = writer("to-server", pipes.stdin.into(), &server_outbox)?;
         spawn("server-end", {
-            let events = events.clone();
+            let (events, group) = (events.clone(), server.group());
             move || {
                 wait_for_end(group);
                 events.send(Event::Exited);
             }
         })?;
         forward_signals(signals, events.clone())?;
-        let gate = Arc::new(self.gate);
-        let jobs = start_workers(&gate, &events)?;
+        let jobs = start_workers(&self.gate, &events)?;
         let running = Loop {
             session: self.session,
             host: self.host,
             server,
             client_end,
-            from_client: Source::new(client_in, self.max_frame_bytes),
-            from_server: Source::new(pipes.stdout.into(), self.max_frame_bytes),
+            from_client: Source::new(client_in, self.max_bytes),
+            from_server: Source::new(pipes.stdout.into(), self.max_bytes),
             to_client,
             to_server,
             client_outbox,
             server_outbox,
-            gate,
+            gate: self.gate,
             jobs,
             soon: Vec::new(),
             waker: events.bell().into(),
@@ -153,11 +181,7 @@ impl Door {
             told_to_end: false,
             next_push: None,
         };
-        let ending = running.run(&inbox);
-        if let Some(guard) = guard {
-            guard.dismiss();
-        }
-        ending
+        running.run(&inbox)
     }
 }
 
@@ -447,10 +471,12 @@ fn start_workers(gate: &Arc<Gate>, events: &Post<Event>) -> io::Result<Sender<Bo
         spawn("gate", move || {
             loop {
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                match job {
-                    Ok(job) => events.send(Event::Done(Box::new(gate.run(*job)))),
-                    Err(_) => return,
-                }
+                let Ok(job) = job else { return };
+                let lost = Lost::of(&job);
+                // FAIL-CLOSED: a job that panics is refused, and whoever waits for it hears so.
+                let done = catch_unwind(AssertUnwindSafe(|| gate.run(*job)));
+                let done = done.unwrap_or_else(|_| lost.done());
+                events.send(Event::Done(Box::new(done)));
             }
         })?;
     }

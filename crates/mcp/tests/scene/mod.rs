@@ -106,7 +106,7 @@ impl Scene {
         let store = Store::open(&Folder::new(folder.path()), Options::default()).unwrap();
         let engine = Arc::new(Engine::new(store, policies, SystemClock));
         let scope = Scope::new("t", "s").unwrap();
-        let mut chosen = Settings::new("toy", "n0nce");
+        let mut chosen = Settings::new("toy", "n0nce", "0ther");
         settings(&mut chosen);
         let settings = chosen.clone();
         Self {

@@ -163,7 +163,7 @@ impl Reception for Desk {
         gate.introduce(&Json::object(about))
             .map_err(|refusal| refusal.message().to_owned())?;
         let shelf = Shelf::new(Book::new("toy"), Vec::new());
-        let mut settings = Settings::new("toy", "n0nce");
+        let mut settings = Settings::new("toy", "n0nce", "0ther");
         settings.list_wait = Duration::from_secs(5);
         settings.hold_wait = Some(self.hold_wait);
         settings.seal = Some(Arc::new(countersign_mcp::Seal::new(&[3; 32])));

@@ -70,7 +70,7 @@ impl Scene {
         let shelf = Shelf::new(Book::new("toy"), Vec::new());
         let opened = Opened {
             gate,
-            session: Session::new(Settings::new("toy", "n0nce"), shelf),
+            session: Session::new(Settings::new("toy", "n0nce", "0ther"), shelf),
             host: Box::new(Nobody),
             name: format!("{name}-of-the-door"),
         };

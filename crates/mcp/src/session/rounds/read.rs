@@ -28,56 +28,101 @@ pub(super) struct Found {
 /// What cannot be understood.
 pub(super) struct Unfit;
 
-/// Where a server may ask in an answer, or in what it says about a task.
-pub(super) fn spans(frame: &Frame, is_task: bool) -> Vec<Span> {
-    let whole = match frame.kind() {
-        Kind::Response { result, .. } => Some(*result),
-        Kind::Notification { params, .. } => params.whole,
-        Kind::Request { .. } | Kind::Error { .. } => None,
-    };
-    let inside = whole.filter(|_| is_task);
-    let inside = inside.and_then(|whole| frame.member(Some(whole), "result"));
-    whole.into_iter().chain(inside).collect()
+/// An object of a frame in which a server asks.
+pub(super) struct Asking {
+    pub(super) within: Span,
+    /// The questions, by their names.
+    pub(super) questions: Option<Span>,
+    /// What each link says of itself that a human has to follow first.
+    pub(super) links: Vec<Span>,
 }
 
 /// Whether anything is asked in a frame; what cannot be read is looked at.
 pub(super) fn asks(frame: &Frame, is_task: bool) -> bool {
-    let asked = |span| asked_in(frame, span).map_or(true, |asked| asked.is_some());
-    links(frame).map_or(true, |links| links.is_some())
-        || spans(frame, is_task).into_iter().any(asked)
+    asking(frame, is_task).map_or(true, |asking| !asking.is_empty())
 }
 
-/// Where an error says that a human has to follow links first: what each says of itself. `None` if there are none.
+/// Where a server asks in an answer, or in what it says about a task.
+pub(super) fn asking(frame: &Frame, is_task: bool) -> Result<Vec<Asking>, Unfit> {
+    let mut found = Vec::new();
+    match frame.kind() {
+        Kind::Response { result, .. } => asking_in(frame, *result, is_task, &mut found)?,
+        Kind::Notification { params, .. } => {
+            if let Some(whole) = params.whole {
+                asking_in(frame, whole, is_task, &mut found)?;
+            }
+        }
+        Kind::Error { error, .. } => note(&mut found, *error, None, links(frame, *error)?),
+        Kind::Request { .. } => {}
+    }
+    Ok(found)
+}
+
+fn asking_in(
+    frame: &Frame,
+    whole: Span,
+    is_task: bool,
+    found: &mut Vec<Asking>,
+) -> Result<(), Unfit> {
+    for inner in asked_at(frame, whole, found)? {
+        // What came of a task stands in what is said about it.
+        if is_task || inner.0 == TASK {
+            let _deeper = asked_at(frame, inner.1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes what is asked at one place; gives what else may ask there.
+///
+/// SECURITY: some clients take another key for that of the questions. What they would be asked is not understood.
+fn asked_at(
+    frame: &Frame,
+    whole: Span,
+    found: &mut Vec<Asking>,
+) -> Result<Vec<(String, Span)>, Unfit> {
+    if !frame.part(whole).starts_with(b"{") {
+        return Ok(Vec::new());
+    }
+    let mut members = scanned(frame, whole, &[ASKED], &[ERROR, TASK, RESULT])?;
+    let mut take = |name: &str| {
+        let at = members.iter().position(|(found, _)| found == name)?;
+        Some(members.swap_remove(at).1)
+    };
+    let questions = take(ASKED).filter(|span| frame.part(*span) != b"null");
+    let links = match take(ERROR) {
+        Some(error) => links(frame, error)?,
+        None => None,
+    };
+    note(found, whole, questions, links);
+    Ok(members)
+}
+
+fn note(found: &mut Vec<Asking>, within: Span, questions: Option<Span>, links: Option<Vec<Span>>) {
+    if questions.is_some() || links.is_some() {
+        found.push(Asking {
+            within,
+            questions,
+            links: links.unwrap_or_default(),
+        });
+    }
+}
+
+/// Where an error says that a human has to follow links first. `None` if there are none.
 ///
 /// SECURITY: readers differ in what they take for the code of such errors, so it does not matter here.
-pub(super) fn links(frame: &Frame) -> Result<Option<Vec<Span>>, Unfit> {
-    let mut at = match frame.kind() {
-        Kind::Error { error, .. } => *error,
-        _ => return Ok(None),
-    };
+fn links(frame: &Frame, error: Span) -> Result<Option<Vec<Span>>, Unfit> {
+    let mut at = error;
     for key in ["data", "elicitations"] {
         if !frame.part(at).starts_with(b"{") {
             return Ok(None);
         }
-        match scanned(frame, at, &[key])?.into_iter().next() {
+        match scanned(frame, at, &[key], &[])?.into_iter().next() {
             Some((_, span)) => at = span,
             None => return Ok(None),
         }
     }
     elements(frame, at).map(Some)
-}
-
-/// What is asked there; `None` if nothing is.
-///
-/// SECURITY: some clients take another key for this one. What they would be asked is not understood.
-pub(super) fn asked_in(frame: &Frame, of: Span) -> Result<Option<Span>, Unfit> {
-    if !frame.part(of).starts_with(b"{") {
-        return Ok(None);
-    }
-    let found = scanned(frame, of, &[ASKED])?;
-    let asked = found.into_iter().find(|(name, _)| name == ASKED);
-    let asked = asked.map(|(_, span)| span);
-    Ok(asked.filter(|span| frame.part(*span) != b"null"))
 }
 
 pub(super) fn found_in(frame: &Frame, asked: Span, unknown: Unknown) -> Result<Vec<Found>, Unfit> {
@@ -89,7 +134,7 @@ pub(super) fn found_in(frame: &Frame, asked: Span, unknown: Unknown) -> Result<V
         if !frame.part(whole).starts_with(b"{") {
             return Err(Unfit);
         }
-        let parts = scanned(frame, whole, &["method", "params"])?;
+        let parts = scanned(frame, whole, &["method", "params"], &[])?;
         let part = |key: &str| {
             let mut parts = parts.iter();
             parts.find_map(|(name, span)| (name == key).then_some(*span))
@@ -129,18 +174,23 @@ pub(super) fn shape(frame: &Frame, answer: Span) -> Of {
 }
 
 pub(super) fn members(frame: &Frame, of: Span) -> Result<Vec<(String, Span)>, Unfit> {
-    scanned(frame, of, &[])
+    scanned(frame, of, &[], &[])
 }
 
-/// The members of an object, none of which may pose as one of those that are known.
-fn scanned(frame: &Frame, of: Span, known: &[&'static str]) -> Result<Vec<(String, Span)>, Unfit> {
+/// These members of an object, or all of them; none may pose as one of the first.
+fn scanned(
+    frame: &Frame,
+    of: Span,
+    known: &[&'static str],
+    others: &[&'static str],
+) -> Result<Vec<(String, Span)>, Unfit> {
     let mut scan = Scan::new(frame.part(of), &LIMITS).map_err(|_| Unfit)?;
     let (mut found, mut poses) = (Vec::new(), false);
     let scanned = scan.object(|scan, key| {
         poses |= frame::poses(&key, known);
         let place = scan.value()?;
         let place = Span::from(of.start + place.start..of.start + place.end);
-        if known.is_empty() || known.contains(&&*key) {
+        if known.is_empty() || known.contains(&&*key) || others.contains(&&*key) {
             found.push((key.into_owned(), place));
         }
         Ok(())
@@ -168,6 +218,9 @@ fn elements(frame: &Frame, of: Span) -> Result<Vec<Span>, Unfit> {
 }
 
 const ASKED: &str = "inputRequests";
+const ERROR: &str = "error";
+const RESULT: &str = "result";
+const TASK: &str = "task";
 /// So many things one result may ask.
 const MOST_AT_ONCE: usize = 64;
 /// The frame was read before, within narrower limits.
