@@ -85,3 +85,46 @@ async fn a_program_that_does_not_read_is_sent_nothing_more() {
     let refused = client.post(&ping("1", 1)).await;
     assert_eq!(error(&refused.body).1, "SERVER_BUSY");
 }
+
+/// Each connection without a session starts a program, which ends when nothing is to come from it any more. Who
+/// leaves calls open that never end does not fill the machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_programs_run_and_no_more() {
+    let silent = Upstream::Command(Program {
+        shown: "sleep".to_owned(),
+        command: Arc::new(|| {
+            let mut command = Command::new("sleep");
+            command.arg("60");
+            command
+        }),
+        guard: Arc::new(|| None),
+    });
+    let web = Web::of(silent, Arc::default(), Arc::default(), |limits| {
+        limits.max_programs = 3;
+    })
+    .await;
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = web.client().await;
+        client.start("POST", "", &ping("1", 1)).await;
+        clients.push(client);
+    }
+    let mut late = web.client().await;
+    let got = late.post(&ping("1", 1)).await;
+    assert_eq!(
+        (got.status, error(&got.body).1.as_str()),
+        (503, "TOO_MANY_SESSIONS")
+    );
+    // Another one has room when one has ended.
+    clients.pop();
+    for _ in 0..200 {
+        let mut next = web.client().await;
+        next.start("POST", "", &ping("1", 1)).await;
+        let answered = tokio::time::timeout(std::time::Duration::from_millis(200), next.head());
+        if answered.await.is_err() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("no program has ended");
+}

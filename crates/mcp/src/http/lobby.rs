@@ -119,7 +119,7 @@ impl Lobby {
         };
         let mut handles = self.handles();
         if handles.len() >= self.limits.max_sessions {
-            let first = first_to_go(&handles);
+            let first = first_to_go(&handles, link);
             first.and_then(|first| handles.remove(&first));
         }
         handles.insert(handle, kept);
@@ -359,12 +359,14 @@ impl Lobby {
     }
 }
 
-/// Of the peer that has been given the most, and there of the session that has, the one unused for longest.
-fn first_to_go(handles: &HashMap<String, Handle>) -> Option<String> {
+/// Of the peer that has been given the most, and there of the session that has, the one unused for longest. The
+/// newcomer is counted with what it is to be given.
+fn first_to_go(handles: &HashMap<String, Handle>, newcomer: &Arc<Link>) -> Option<String> {
     let (mut of_peer, mut of_link) = (HashMap::new(), HashMap::new());
-    for one in handles.values() {
-        *of_peer.entry(one.link.peer).or_insert(0usize) += 1;
-        *of_link.entry(Arc::as_ptr(&one.link)).or_insert(0usize) += 1;
+    let given = handles.values().map(|one| &one.link);
+    for link in given.chain([newcomer]) {
+        *of_peer.entry(link.peer).or_insert(0usize) += 1;
+        *of_link.entry(Arc::as_ptr(link)).or_insert(0usize) += 1;
     }
     let share = |one: &Handle| {
         let peer = of_peer.get(&one.link.peer).copied();

@@ -157,3 +157,23 @@ async fn a_session_with_two_names_makes_place_too() {
     assert_eq!(scene.place("c", "10.0.0.2").await, Ok(()));
     scene.lobby.close();
 }
+
+#[tokio::test]
+async fn whoever_is_given_most_to_come_back_with_forgets_the_first_of_it() {
+    let scene = Scene::new();
+    let (greedy, other) = (scene.link("a", "10.0.0.1"), scene.link("b", "10.0.0.1"));
+    scene.lobby.remember("other".to_owned(), &other);
+    for number in 0..10 {
+        scene.lobby.remember(format!("greedy {number}"), &greedy);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // There are two places for it here.
+    assert!(scene.lobby.that_gave("other").is_some());
+    let kept = (0..10).filter(|number| {
+        let handle = format!("greedy {number}");
+        scene.lobby.that_gave(&handle).is_some()
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [9]);
+    drop((greedy, other));
+    scene.lobby.close();
+}
