@@ -116,9 +116,10 @@ codes! {
     Lease = "C0809", Failed, "`countersign lease list --all` shows the leases; `countersign lease preview` what one would cover";
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
-    NoTool = "C0813", Invalid, "`countersign tools list` shows what waits; `countersign tools diff` shows it in full";
+    NoTool = "C0813", Invalid, "`countersign tools list` shows what there is, and `countersign tools review` what waits; `countersign mcp` prints the digest of a command that waits";
     Listen = "C0814", Failed, "choose another address with --listen; `127.0.0.1:0` takes any free port";
     Config = "C0815", Invalid, "the servers of a door are described in docs/mcp.md; secrets come from a `file` or a `command`";
+    Unwatched = "C0816", Invalid, "run it in a terminal; scripts use `countersign tools accept SERVER TOOL DIGEST`";
     ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
     NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
     Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";

@@ -149,3 +149,16 @@ fn bounded(path: &str, error: BoundedReadError) -> Failure {
 }
 
 const BUFFER: usize = 1 << 20;
+
+/// Drops what was typed before a question was there: it is no answer to it.
+#[cfg(unix)]
+pub(crate) fn drop_typed_ahead() -> io::Result<()> {
+    let queue = rustix::termios::QueueSelector::IFlush;
+    Ok(rustix::termios::tcflush(io::stdin(), queue)?)
+}
+
+/// FAIL-CLOSED: where it cannot be dropped, there is no question.
+#[cfg(not(unix))]
+pub(crate) fn drop_typed_ahead() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -316,6 +316,66 @@ fn without_a_terminal_there_is_no_inbox() {
 }
 
 /// Longer than the time in which keys do nothing.
+/// Whoever goes through the tools says of each what it is; the log has every answer.
+#[test]
+fn tools_are_gone_through_one_after_the_other() {
+    let scene = Scene::new();
+    let tools: Vec<String> = ["a", "b", "c", "d"]
+        .map(|name| format!(r#"{{\"name\":\"{name}\"}}"#))
+        .to_vec();
+    let server = format!(
+        r#"while read -r line; do echo "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":[{}]}}}}"; done"#,
+        tools.join(",")
+    );
+    let mut child = scene
+        .command(&["mcp", "--server", "files", "--", "sh", "-c", &server])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let list = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
+    child.stdin.take().unwrap().write_all(list).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let mut terminal = scene.terminal(&["tools", "review", "files"], "");
+    for (tool, word) in [("a", "r"), ("b", "w"), ("c", "")] {
+        terminal.expect(&format!("{tool} of files"));
+        terminal.expect("[q] stop");
+        // What is no answer is asked again.
+        terminal.types("what\n");
+        terminal.expect("[q] stop");
+        terminal.types(&format!("{word}\n"));
+    }
+    terminal.expect("d of files");
+    terminal.types("q\n");
+    terminal.expect("accepted 2 of 4, 1 of them as tools that only read");
+    assert!(terminal.end().success());
+    let listed = scene.run(&["tools", "list"]);
+    let states = listed
+        .lines()
+        .skip(1)
+        .map(|row| row[14..35].trim_end().to_owned());
+    let states: Vec<String> = states.collect();
+    assert_eq!(
+        states,
+        [
+            "accepted, only reads",
+            "accepted",
+            "first-sight",
+            "first-sight"
+        ]
+    );
+    let log = scene.run(&["log", "list", "--type", "MEMORY_WRITE"]);
+    assert_eq!(log.matches("memory_key=mcp/accepted/").count(), 2);
+    // Without anybody at a terminal nothing is asked.
+    let output = scene
+        .command(&["tools", "review"])
+        .stdin(Stdio::null())
+        .output();
+    let output = output.unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("C0816"));
+    assert_eq!(output.status.code(), Some(3));
+}
+
 fn settle() {
     std::thread::sleep(Duration::from_millis(600));
 }

@@ -296,6 +296,44 @@ fn crate_roots_forbid_unsafe_code_and_say_what_they_do() {
     }
 }
 
+/// Whatever an agent is told, an operator can ask about.
+#[test]
+fn every_reason_is_explained() {
+    let explained = read("countersign/src/command/explain/reasons.rs");
+    let mut reasons = BTreeSet::new();
+    for file in tracked("rs").into_iter().chain(tracked("rego")) {
+        let is_production = [
+            "crates/mcp/src/",
+            "crates/engine/src/",
+            "crates/policy/src/",
+        ];
+        if !is_production.iter().any(|place| file.starts_with(place)) || file.contains("tests") {
+            continue;
+        }
+        let text = read(&file);
+        for before in ["denied(", "reason: ", "\"reason\": "] {
+            for (at, _) in text.match_indices(before) {
+                let rest = text[at + before.len()..].trim_start();
+                let word = rest
+                    .strip_prefix('"')
+                    .and_then(|rest| rest.split('"').next());
+                let is_reason = |word: &&str| {
+                    let plain = |c: char| c.is_ascii_uppercase() || c == '_';
+                    word.len() > 5 && word.chars().all(plain)
+                };
+                reasons.extend(word.filter(is_reason).map(str::to_owned));
+            }
+        }
+    }
+    assert!(reasons.len() > 20, "{reasons:?}");
+    let is_missing = |reason: &&String| !explained.contains(&format!("\"{reason}\": "));
+    let missing: Vec<_> = reasons.iter().filter(is_missing).collect();
+    assert!(
+        missing.is_empty(),
+        "`countersign explain` does not know {missing:?}"
+    );
+}
+
 #[test]
 fn modules_have_names() {
     // Tests and benchmarks need `mod.rs` for modules that several of them share.

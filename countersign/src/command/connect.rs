@@ -74,6 +74,14 @@ pub(crate) struct Connect {
 }
 
 impl Connect {
+    fn now(&self) -> report::Now {
+        match (self.undo, &self.manifest) {
+            (true, _) => report::Now::Undone,
+            (false, None) => report::Now::Held,
+            (false, Some(_)) => report::Now::Declared,
+        }
+    }
+
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let targets = self.targets()?;
         if self.undo && self.server.is_empty() {
@@ -119,7 +127,8 @@ impl Connect {
         let told = match format {
             Format::Text => output::text(&report::ending(
                 &planned,
-                (write, self.undo),
+                write,
+                self.now(),
                 &self.next_command(),
             )),
             Format::Json => output::json(&report::json(self.client, &planned, write)),

@@ -10,6 +10,7 @@ mod accept;
 mod accept_command;
 mod diff;
 mod list;
+mod review;
 
 /// Tools of MCP servers.
 #[derive(Subcommand)]
@@ -18,6 +19,8 @@ pub(crate) enum Tools {
     List(list::List),
     /// Show what differs between the accepted definition of a tool and the one that waits
     Diff(diff::Diff),
+    /// Go through the tools that nobody has looked at
+    Review(review::Review),
     /// Accept a definition that somebody has looked at
     Accept(accept::Accept),
     /// Say that another command starts the same server
@@ -29,8 +32,12 @@ impl Tools {
         match self {
             Self::List(list) => list.run(format),
             Self::Diff(diff) => diff.run(format),
+            Self::Review(review) => review.run(format),
             Self::Accept(accept) => accept.run(format),
             Self::AcceptCommand(accept) => accept.run(format),
         }
     }
 }
+
+/// What whoever has accepted something should know.
+const OPEN_SESSIONS: &str = "countersign: sessions that are open go by it when their client lists the tools again, or starts anew";

@@ -3,20 +3,18 @@
 //! Whoever runs an action gets a permit for exactly the bytes that were decided, once. It has begun
 //! when the permit is given: nobody can take a permit and leave no trace.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use countersign_approval::{Arguments, Clocks, State, Tool, ToolCall};
+use countersign_approval::{Arguments, State, Tool, ToolCall};
 use countersign_canon::{Json, Object};
 use countersign_engine::{
-    Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Refusal, Running, Wanted,
+    Admission, ApprovalId, Delivery, Outcome, Permit, Proposal, Redeemed, Refusal, Wanted,
 };
 use countersign_event::{Scope, TraceParent};
 
-use crate::Role;
-use crate::api::{Api, lock, now_unix_ms};
+use crate::api::{Api, lock};
 use crate::call::Call;
 use crate::caller::Caller;
 use crate::events::{action_bytes, origin, verdict};
@@ -24,45 +22,10 @@ use crate::problem::{Kind, Problem};
 use crate::reply::Reply;
 use crate::token::{digest, is_secret, random};
 
-/// The actions that are under way.
-#[derive(Default)]
-pub(crate) struct Actions(Mutex<Kept>);
+mod places;
 
-#[derive(Default)]
-struct Kept {
-    by_id: HashMap<String, Action>,
-    /// How many places each owner has: those of actions, and those that are kept free for one.
-    places: HashMap<String, usize>,
-    taken: usize,
-}
-
-/// A place for an action, from before anything is decided about it.
-struct Place<'a> {
-    actions: &'a Actions,
-    /// Whose it is, until an action has it.
-    owner: Option<String>,
-}
-
-struct Action {
-    owner: String,
-    scope: Scope,
-    tool: Tool,
-    args: Json,
-    since: Instant,
-    stage: Stage,
-}
-
-enum Stage {
-    /// People decide. Afterwards nothing can come of it.
-    Held {
-        approval: ApprovalId,
-        until: Instant,
-    },
-    /// It runs; whoever shows the permit tells how it went.
-    Running { running: Running, permit: [u8; 32] },
-    /// Somebody is telling just now.
-    Settling,
-}
+pub(crate) use places::Actions;
+use places::{Action, MAX_AGE, Place, Stage, find, time_left};
 
 /// What is proposed.
 struct Wish {
@@ -433,95 +396,6 @@ impl Api {
     }
 }
 
-impl Actions {
-    fn place(&self, caller: &Caller) -> Result<Place<'_>, Problem> {
-        let mut kept = lock(&self.0);
-        let whose = kept.places.get(&caller.id).copied().unwrap_or(0);
-        let full = match (kept.taken >= MAX_ACTIONS, whose >= MAX_OF_ONE) {
-            (true, _) => "too many actions are under way",
-            (false, true) => "too many actions of this caller are under way",
-            (false, false) => {
-                kept.places.insert(caller.id.clone(), whose + 1);
-                kept.taken += 1;
-                return Ok(Place {
-                    actions: self,
-                    owner: Some(caller.id.clone()),
-                });
-            }
-        };
-        Err(Problem::new(Kind::Overloaded, full))
-    }
-
-    /// Says where an action is now.
-    fn advance(&self, id: &str, stage: Stage) {
-        if let Some(action) = lock(&self.0).by_id.get_mut(id) {
-            action.stage = stage;
-        }
-    }
-}
-
-impl Place<'_> {
-    fn fill(mut self, id: String, wish: Wish, stage: Stage) {
-        let action = Action {
-            owner: self.owner.take().unwrap_or_default(),
-            scope: wish.scope,
-            tool: wish.tool,
-            args: wish.args,
-            since: Instant::now(),
-            stage,
-        };
-        lock(&self.actions.0).by_id.insert(id, action);
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        if let Some(owner) = &self.owner {
-            lock(&self.actions.0).give_back(owner);
-        }
-    }
-}
-
-impl Kept {
-    fn remove(&mut self, id: &str) -> Option<Action> {
-        let action = self.by_id.remove(id)?;
-        self.give_back(&action.owner);
-        Some(action)
-    }
-
-    fn give_back(&mut self, owner: &str) {
-        self.taken = self.taken.saturating_sub(1);
-        match self.places.get_mut(owner) {
-            Some(places) if *places > 1 => *places -= 1,
-            _ => drop(self.places.remove(owner)),
-        }
-    }
-}
-
-/// Until when something can still come of what people are asked, and a little longer, so that whoever asks
-/// hears how it ended.
-fn time_left(clocks: &Clocks) -> Result<Duration, Problem> {
-    let Some(decided) = clocks.decision_ends() else {
-        return Ok(MAX_AGE);
-    };
-    let left = clocks.execution_ends(decided).get();
-    let left = left.saturating_sub(now_unix_ms()?);
-    Ok(Duration::from_millis(left).min(MAX_AGE) + HEARING)
-}
-
-/// The action, if it is the caller's.
-fn find<'a>(kept: &'a mut Kept, id: &str, caller: &Caller) -> Result<&'a mut Action, Problem> {
-    let is_theirs = |action: &&mut Action| {
-        let is_tenant = caller
-            .tenant
-            .as_ref()
-            .is_none_or(|own| *own == action.scope.tenant);
-        is_tenant && (action.owner == caller.id || caller.role == Role::Operator)
-    };
-    let found = kept.by_id.get_mut(id).filter(is_theirs);
-    found.ok_or_else(|| Problem::new(Kind::NoAction, "no such action is under way"))
-}
-
 fn wish(mut members: Object, caller: &Caller) -> Result<Wish, Problem> {
     let mut text = |name: &str| members.remove(name).and_then(Json::into_string);
     let (tenant, session) = (text("tenant_id"), text("session_id").unwrap_or_default());
@@ -611,10 +485,5 @@ fn secret<const N: usize>() -> Result<String, Problem> {
     random::<N>().ok_or_else(no_randomness)
 }
 
-const MAX_ACTIONS: usize = 10_000;
-const MAX_OF_ONE: usize = 1_000;
-const HEARING: Duration = Duration::from_secs(300);
-/// Nothing that an agent runs takes longer.
-const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 const MAX_WAIT_MS: u64 = 60_000;
 const LOOK: Duration = Duration::from_millis(250);

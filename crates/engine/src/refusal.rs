@@ -71,9 +71,15 @@ impl Refusal {
     }
 
     /// What the model sees: what to do next, and of policies and the system no more than which budget of its
-    /// session is used up.
+    /// session is used up, or that it goes in circles.
     pub fn text_for_model(&self) -> String {
         let reason = &self.reason;
+        if self.explanation().is_some_and(Explanation::is_loop) {
+            return format!(
+                "refused ({reason}): the session has done this before; go on with something else, or ask the \
+                 operator to allow it in `loops` of the manifest; do not retry"
+            );
+        }
         match self.explanation().and_then(Explanation::used_up) {
             Some(budgets) => format!(
                 "refused ({reason}): the session has used up its {budgets}; ask the operator to raise it in \

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use countersign_approval::Envelope;
 
 use crate::errors::{Code, Failure};
+use crate::input;
 
 /// Whoever gives the code has seen this very plan.
 pub(crate) fn check_code(given: &str, envelope: &Envelope) -> Result<(), Failure> {
@@ -57,19 +58,9 @@ fn is_confirmed(answer: &str, wanted: &str) -> bool {
     !wanted.is_empty() && answer.ends_with('\n') && answer.trim() == wanted
 }
 
-/// What was typed before the question was there is no answer to it.
-#[cfg(unix)]
 fn drop_typed_ahead() -> Result<(), Failure> {
-    rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush)
+    input::drop_typed_ahead()
         .map_err(|error| unconfirmed(format!("cannot drop what was typed before: {error}")))
-}
-
-/// FAIL-CLOSED: where it cannot be dropped, there is no question.
-#[cfg(not(unix))]
-fn drop_typed_ahead() -> Result<(), Failure> {
-    Err(unconfirmed(
-        "give the code of the plan with --code".to_owned(),
-    ))
 }
 
 pub(super) fn unconfirmed(message: String) -> Failure {

@@ -9,6 +9,7 @@ use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format, visible};
+use crate::person::person;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -81,10 +82,7 @@ impl Init {
     }
 
     fn person(&self) -> Result<Human, Failure> {
-        let name = self.name.clone().or_else(user);
-        let name = name.ok_or_else(|| {
-            Failure::new(Code::Approvers, "say who you are with --name".to_owned())
-        })?;
+        let name = self.name.clone().unwrap_or_else(person);
         Human::new(name).map_err(|error| Failure::new(Code::Approvers, error.to_string()))
     }
 }

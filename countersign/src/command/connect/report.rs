@@ -42,11 +42,7 @@ pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
 }
 
 /// What was done, and what comes next.
-pub(super) fn ending(
-    planned: &[(Target, Plan)],
-    (written, is_undone): (bool, bool),
-    back: &str,
-) -> String {
+pub(super) fn ending(planned: &[(Target, Plan)], written: bool, now: Now, back: &str) -> String {
     let otherwise = planned.iter().flat_map(|(_, plan)| &plan.left);
     let otherwise = otherwise.filter(|left| left.reason.is_otherwise());
     let otherwise: Vec<_> = otherwise
@@ -74,15 +70,33 @@ pub(super) fn ending(
             false => format!("wrote {}\n", target.path.display()),
         }
     });
-    visible(&format!(
-        "\n{}\nnext: restart the client, then\n  {}{back}{anew}",
-        files.collect::<String>(),
-        match is_undone {
-            false => "countersign tools list\n  countersign approver init\n  ",
-            true => "",
+    let next = match now {
+        Now::Undone => format!("next: restart the client, then\n  {back}"),
+        Now::Held => format!(
+            "from now on calls wait for a human, unless somebody has said that their tool only reads\n\
+             {DECIDING}  countersign tools review\n  {back}"
+        ),
+        Now::Declared => {
+            format!("from now on what the manifest does not declare is denied\n{DECIDING}  {back}")
         }
-    ))
+    };
+    visible(&format!("\n{}\n{next}{anew}", files.collect::<String>()))
 }
+
+/// What becomes of calls when the client has started anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Now {
+    /// Nobody decides about them.
+    Undone,
+    /// Somebody is asked, because there is no manifest.
+    Held,
+    /// A manifest says which may run.
+    Declared,
+}
+
+/// Who can decide about calls that wait, and where.
+const DECIDING: &str =
+    "next:\n  countersign approver init\n  restart the client\n  countersign approval watch\n";
 
 /// The same for programs.
 pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) -> Json {

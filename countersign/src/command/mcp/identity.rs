@@ -120,9 +120,16 @@ impl Identity {
     pub(super) fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
         let kept = turn.of(&self.server)?;
         let (others, unread) = turn.others(&self.server)?;
-        // The same server with other arguments offers the same tools, and poses as nobody.
-        let is_kin =
-            |other: &Book| self.fit.is_some() && usual(other.server()) == usual(&self.server);
+        // The same server with other arguments, or under another name, offers the same tools, and poses as nobody.
+        let is_kin = |other: &Book| {
+            let is_same = || !other.commands().is_disjoint(kept.commands());
+            match self.fit {
+                None => false,
+                Some(_) if usual(other.server()) == usual(&self.server) => true,
+                Some(Fit::Same) => is_same(),
+                Some(Fit::Other) => false,
+            }
+        };
         let (kin, others) = others.into_iter().partition(is_kin);
         let mut book = kept.clone();
         // SECURITY: what was accepted is about another program.
@@ -358,6 +365,36 @@ mod tests {
             let all: Vec<_> = (0..count).map(run).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
         })
+    }
+
+    #[test]
+    fn the_same_command_under_another_name_poses_as_nobody() {
+        let data = tempfile::tempdir().unwrap();
+        let books = Books::new(data.path());
+        let see = |server: &str, words: &[&str], definition: &Definition| {
+            let identity = Identity::started(server, of(words, data.path()), &books).unwrap();
+            let turn = books.turn().unwrap();
+            let known = identity.known(&turn).unwrap();
+            let tools = [Arc::new(definition.clone())];
+            known.judge(&tools, &turn).unwrap().standing("look")
+        };
+        let (look, other) = (tool("look", "one"), tool("look", "another"));
+        assert_eq!(see("server-files", &["sh", "a"], &look), Standing::Accepted);
+        assert_eq!(see("files", &["sh", "a"], &look), Standing::Accepted);
+        // What it shows under the one name it cannot change under the other.
+        assert!(matches!(
+            see("more-files", &["sh", "a"], &other),
+            Standing::Shadowed { .. }
+        ));
+        // Another command is another server, whatever it is called.
+        assert!(matches!(
+            see("mail", &["sh", "b"], &look),
+            Standing::Shadowed { .. }
+        ));
+        assert!(matches!(
+            see("files", &["sh", "b"], &other),
+            Standing::Changed { .. }
+        ));
     }
 
     #[test]

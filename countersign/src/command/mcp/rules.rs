@@ -243,7 +243,7 @@ pub(super) fn say_what_holds(rules: &Rules, policies: &Policies, server: &str) {
             "countersign: no manifest for {}, so every call is recorded, and held unless somebody has said \
              that its tool only reads\n\
              countersign: to decide about calls: countersign approver init, then countersign approval watch\n\
-             countersign: to let a tool that only reads pass: countersign tools list",
+             countersign: to let a tool that only reads pass: countersign tools review",
             inline(server)
         )),
         Mode::Enforce => {}

@@ -65,8 +65,13 @@ impl Accept {
         };
         acceptance::keep_tool(&self.data.store()?, &turn, &book, &accepted, By::Account)?;
         drop(turn);
-        if let Some(why) = still_refused {
-            output::stderr(&format!("countersign: {}", said_of(why).trim_end()));
+        match still_refused {
+            Some(why) => {
+                for line in said_of(why, &book, &self.tool, &[]) {
+                    output::stderr(&format!("countersign: {line}"));
+                }
+            }
+            None => output::stderr(super::OPEN_SESSIONS),
         }
         match format {
             Format::Text => output::text(&format!(

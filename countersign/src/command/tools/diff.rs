@@ -2,7 +2,7 @@
 
 use clap::Args;
 use countersign_canon::Json;
-use countersign_mcp::tools::{Definition, Origin, Waiting, diff, flags};
+use countersign_mcp::tools::{Book, Definition, Origin, Waiting, diff, flags};
 
 use crate::books::Books;
 use crate::cli::DataFolder;
@@ -38,7 +38,7 @@ impl Diff {
                 let mut lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
                 lines.extend(flagged(&definition));
                 lines.push(String::new());
-                lines.push(self.next(&books, &definition)?);
+                lines.extend(self.next(&books, &definition)?);
                 output::text(&lines.join("\n"))?;
             }
             Format::Json => {
@@ -69,7 +69,7 @@ impl Diff {
         let pinned = pin.and_then(|pin| pin.definition.clone());
         let is_unseen = pin.is_some_and(|pin| pin.origin == Origin::FirstSight);
         match (pinned, book.proposed().get(&self.tool)) {
-            (pinned, Some(definition)) => Ok((pinned.unwrap_or(nothing), definition.clone())),
+            (_, Some(definition)) => Ok((before(&book, definition), definition.clone())),
             (Some(pinned), None) if is_unseen => Definition::from_json(pinned)
                 .map(|definition| (nothing, definition))
                 .map_err(|error| Failure::new(Code::Book, error.to_string())),
@@ -80,41 +80,68 @@ impl Diff {
         }
     }
 
-    fn next(&self, books: &Books, definition: &Definition) -> Result<String, Failure> {
+    fn next(&self, books: &Books, definition: &Definition) -> Result<Vec<String>, Failure> {
         let digest = definition.digest().to_string();
         let which = output::words([self.server.as_str(), &self.tool, &digest]);
+        let (all, _) = books.all()?;
         let book = books.of(&self.server)?;
         let read = book.pins().get(&self.tool).is_some_and(|pin| pin.reads);
-        // Nobody is made to say so again without looking.
-        let note = match (book.waiting(&self.tool), read) {
-            (Some(why @ (Waiting::Posing | Waiting::Method | Waiting::NotOfManifest)), _) => {
-                said_of(why)
-            }
-            (_, true) => {
-                "it was accepted as a tool that only reads: if it still does, add --reads\n"
-            }
-            (_, false) => "",
-        };
-        Ok(format!("{note}next: countersign tools accept {which}"))
+        let waiting = book.waiting(&self.tool);
+        let mut lines = waiting.map_or_else(Vec::new, |why| said_of(why, &book, &self.tool, &all));
+        if lines.is_empty() {
+            // Nobody is made to say so again without looking.
+            let note = match read {
+                true => "it was accepted as a tool that only reads: if it still does, add --reads",
+                false => {
+                    "if it only reads, add --reads; without it, and without a manifest, its calls wait for a human"
+                }
+            };
+            lines.push(note.to_owned());
+        }
+        lines.push(format!("next: countersign tools accept {which}"));
+        Ok(lines)
     }
 }
 
+/// What a definition is compared with: what is pinned, unless that is the definition itself, as it was first seen.
+fn before(book: &Book, definition: &Definition) -> Json {
+    let pin = book.pins().get(definition.name());
+    let pin = pin.filter(|pin| pin.digest != definition.digest());
+    let pinned = pin.and_then(|pin| pin.definition.clone());
+    pinned.unwrap_or_else(|| Json::object::<String>([]))
+}
+
+/// What is to see of a definition that nobody has looked at.
+pub(super) fn described(book: &Book, definition: &Definition) -> Vec<String> {
+    let changes = diff(&before(book, definition), definition.value());
+    let changes = changes.iter().map(ToString::to_string);
+    changes.chain(flagged(definition)).collect()
+}
+
 /// What whoever accepts it should know.
-pub(super) fn said_of(why: Waiting) -> &'static str {
-    match why {
-        Waiting::Changed => "",
+pub(super) fn said_of(why: Waiting, book: &Book, tool: &str, all: &[Book]) -> Vec<String> {
+    let text = match why {
+        Waiting::Changed => return Vec::new(),
         Waiting::NotOfManifest => {
             "a manifest names another digest: where it holds, calls stay refused until its `definition` is \
-             changed too\n"
+             changed too"
+                .to_owned()
         }
         Waiting::Method => {
-            "it is called like a method of the protocol: calls of it stay refused, also when it is accepted\n"
+            "it is called like a method of the protocol: calls of it stay refused, also when it is accepted"
+                .to_owned()
         }
         Waiting::Posing => {
-            "nothing was accepted under this name: another server has a tool of this name, or another tool \
-             or a method has a name that looks like it\n"
+            let others = all.iter().filter(|other| other.server() != book.server());
+            let first = others.filter(|other| other.pins().contains_key(tool));
+            let first: Vec<_> = first.map(|other| inline(other.server()).to_string()).collect();
+            match first.is_empty() {
+                true => "its name looks like that of another tool, or of a method".to_owned(),
+                false => format!("a tool of this name was seen first at {}", first.join(", ")),
+            }
         }
-    }
+    };
+    vec![text]
 }
 
 /// A value as text, because a definition may hold numbers that other readers would round.

@@ -19,6 +19,7 @@ mod live;
 mod load;
 mod log;
 mod pages;
+mod policies;
 mod replays;
 mod roles;
 mod scene;

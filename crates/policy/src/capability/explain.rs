@@ -77,6 +77,11 @@ impl Explanation {
         let over: Vec<String> = over.collect();
         (!over.is_empty()).then(|| over.join(", "))
     }
+
+    /// Whether the session goes in circles, if that is why.
+    pub fn is_loop(&self) -> bool {
+        self.rule == "loop"
+    }
 }
 
 fn relevant(rule: &str, facts: &Facts, manifest: Option<&Manifest>) -> Json {
