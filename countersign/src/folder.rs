@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-pub(crate) use countersign_engine::folder::{Extent, parent, walk};
+pub(crate) use countersign_engine::folder::{Extent, parent, sync_parent, walk};
 
 use crate::errors::{Code, Failure};
 
-/// Writes a file as a whole: whoever looks sees the old text or the new one.
+/// Writes a file as a whole: whoever looks sees the old text or the new one, also after a power cut.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
@@ -23,6 +23,7 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
             // Nobody will look for half a file.
             let _ = fs::remove_file(&temporary);
         })
+        .and_then(|()| sync_parent(file))
 }
 
 /// A folder that is gone when we are.

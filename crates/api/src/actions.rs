@@ -320,7 +320,8 @@ impl Api {
         let settled = match self.engine.try_settle(running, outcome) {
             Ok(settled) => settled,
             // Whoever told can tell again.
-            Err((running, refusal)) => {
+            Err(given_back) => {
+                let (running, refusal) = *given_back;
                 let stage = Stage::Running { running, permit };
                 self.actions.advance(id, stage);
                 return Err(refusal.into());

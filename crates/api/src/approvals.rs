@@ -11,7 +11,7 @@ use countersign_engine::{ApprovalId, NotCounted, NotEdited, NotGranted, Standing
 
 use countersign_event::TenantId;
 
-use crate::api::Api;
+use crate::api::{Api, now_unix_ms};
 use crate::call::Call;
 use crate::caller::Caller;
 use crate::problem::{Kind, Problem};
@@ -122,7 +122,8 @@ pub(crate) async fn leases(call: &Call) -> Result<Reply, Problem> {
     let engine = Arc::clone(&call.api.engine);
     let read = move || engine.leases(tenant.as_str()).map_err(Problem::from);
     let leases = call.api.workers.run(read).await??;
-    let leases = leases.iter().map(lease).collect();
+    let now = UnixMs::new(now_unix_ms()?);
+    let leases = leases.iter().map(|one| lease(one, now)).collect();
     Ok(Reply::ok(&Json::object([("leases", Json::Array(leases))])).tagged(call.if_none_match()))
 }
 
@@ -276,16 +277,13 @@ pub(crate) fn summary(standing: &Standing) -> Json {
     ])
 }
 
-fn lease(standing: &StandingLease) -> Json {
+fn lease(standing: &StandingLease, now: UnixMs) -> Json {
     let terms = standing.lease.terms();
     // As text: what reads it must not round its numbers.
     let text = String::from_utf8_lossy(&standing.lease.to_text()).into_owned();
     Json::object([
         ("lease_id", Json::from(standing.lease.id().to_string())),
-        (
-            "status",
-            Json::from(format!("{:?}", standing.status).to_ascii_lowercase()),
-        ),
+        ("status", Json::from(standing.condition(now).as_str())),
         ("tool_name", Json::from(terms.tool.name.as_str())),
         (
             "session_id",

@@ -14,6 +14,8 @@ use countersign_approval::{
 use countersign_canon::{Json, Limits};
 use countersign_display::{Hidden, alike, unseen};
 
+use crate::folder::sync_parent;
+
 /// The list, and how many must agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approvers {
@@ -150,10 +152,7 @@ impl Approvers {
             file.write_all(&self.to_text())?;
             file.sync_all()?;
             fs::rename(&temporary, &path)?;
-            match cfg!(unix) {
-                true => File::open(folder)?.sync_all(),
-                false => Ok(()),
-            }
+            sync_parent(&path)
         };
         write().map_err(|error| ApproversError::Io {
             path: path.clone(),

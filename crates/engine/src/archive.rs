@@ -10,6 +10,7 @@ use countersign_canon::{Digest, Json, Limits};
 use countersign_policy::Policies;
 
 use crate::Engine;
+use crate::folder::sync_parent;
 use crate::hot::lock;
 use crate::refusal::Fault;
 
@@ -63,7 +64,8 @@ fn write(path: &Path, policies: &Policies) -> io::Result<()> {
     let mut file = fs::File::create(&new)?;
     file.write_all(&policies.to_archive().to_sorted_ascii())?;
     file.sync_all()?;
-    fs::rename(&new, path)
+    fs::rename(&new, path)?;
+    sync_parent(path)
 }
 
 /// As large as the files of policies may be together.

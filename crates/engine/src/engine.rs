@@ -161,7 +161,7 @@ impl Engine {
     /// Records how an action went, and says what of its result the agent may see.
     pub fn settle(&self, running: Running, outcome: Outcome) -> Result<Settled, Refusal> {
         self.try_settle(running, outcome)
-            .map_err(|(_, refusal)| refusal)
+            .map_err(|given_back| given_back.1)
     }
 
     /// The same. What could not be recorded is given back, so that it can be told again.
@@ -169,10 +169,10 @@ impl Engine {
         &self,
         running: Running,
         outcome: Outcome,
-    ) -> Result<Settled, (Running, Refusal)> {
+    ) -> Result<Settled, Box<(Running, Refusal)>> {
         let running = running.watched();
         self.settled(&running, outcome)
-            .map_err(|refusal| (running, refusal))
+            .map_err(|refusal| Box::new((running, refusal)))
     }
 
     fn settled(&self, running: &Running, outcome: Outcome) -> Result<Settled, Refusal> {

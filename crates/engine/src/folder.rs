@@ -91,4 +91,12 @@ pub fn parent(file: &Path) -> PathBuf {
     }
 }
 
+/// Makes the name of a file durable, which is in its folder.
+pub fn sync_parent(file: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => fs::File::open(parent(file))?.sync_all(),
+        false => Ok(()),
+    }
+}
+
 const FETCHED: [&str; 4] = ["__pycache__", "node_modules", "target", "vendor"];

@@ -40,6 +40,51 @@ pub struct StandingLease {
     pub usage: Usage,
 }
 
+/// Whether a lease still covers anything, and if not, why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseCondition {
+    /// It does.
+    Stands,
+    /// Its time is over.
+    Over,
+    /// It was used as often as it may be.
+    UsedUp,
+    /// What it may spend is spent.
+    Spent,
+    /// It has ended before.
+    Ended(LeaseStatus),
+}
+
+impl StandingLease {
+    /// Whether it still covers anything.
+    pub fn condition(&self, now: UnixMs) -> LeaseCondition {
+        let (terms, usage) = (self.lease.terms(), self.usage);
+        let budget = terms.budget.as_ref();
+        match self.status {
+            LeaseStatus::Active if !now.is_before(terms.valid.expires_at) => LeaseCondition::Over,
+            LeaseStatus::Active if usage.uses >= terms.max_uses.get() => LeaseCondition::UsedUp,
+            LeaseStatus::Active if budget.is_some_and(|it| usage.spent >= it.limit) => {
+                LeaseCondition::Spent
+            }
+            LeaseStatus::Active => LeaseCondition::Stands,
+            ended => LeaseCondition::Ended(ended),
+        }
+    }
+}
+
+impl LeaseCondition {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stands => LeaseStatus::Active.as_str(),
+            Self::Over => "over",
+            Self::UsedUp => "used_up",
+            Self::Spent => "spent",
+            Self::Ended(status) => status.as_str(),
+        }
+    }
+}
+
 /// Why a lease was not granted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGranted {

@@ -70,7 +70,7 @@ pub use engine::Engine;
 pub use files::{Belongings, BesideFile, PolicyFiles, PolicyFilesError, Reach, Stamp};
 pub use ingest::Ingest;
 pub use intervene::{Intervened, Intervention, Passed};
-pub use lease::{LeaseMatch, NotGranted, StandingLease};
+pub use lease::{LeaseCondition, LeaseMatch, NotGranted, StandingLease};
 pub use meter::Meter;
 pub use origin::Origin;
 pub use refusal::Refusal;

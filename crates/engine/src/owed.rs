@@ -163,17 +163,21 @@ impl Engine {
     }
 
     /// Waits until every outcome that was told is durable; what was lost on its way is recorded
-    /// again.
+    /// again. What cannot be recorded in one session keeps no other one waiting; gives the first failure.
     pub fn flush(&self) -> Result<(), Refusal> {
+        let mut flushed = Ok(());
         for (scope, place) in self.sessions.owing() {
             let mut guard = lock(&place);
             guard.hot = self.at_hand(&mut guard, &scope);
             guard.owed.retain_mut(|owed| !owed.wait_until_paid());
             if !guard.owed.is_empty() {
-                guard.hot = Some(self.recover(&mut guard, &scope)?);
+                match self.recover(&mut guard, &scope) {
+                    Ok(hot) => guard.hot = Some(hot),
+                    Err(fault) => flushed = flushed.and(Err(fault.into())),
+                }
             }
         }
-        Ok(())
+        flushed
     }
 
     /// Takes the state out of its place, if it is there, with all that doors have told of. If anything

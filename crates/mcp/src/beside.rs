@@ -137,7 +137,6 @@ fn is_known_meta(key: &str, value: &[u8]) -> bool {
 
 /// Under which name it stands among the arguments.
 const BESIDE: &str = "countersign/beside";
-/// The frame was read before, within narrower limits.
 /// Why a part of a call was not read, and what its client can do about it.
 pub(crate) fn misread(error: &Error) -> String {
     match error.reason() {
@@ -146,6 +145,7 @@ pub(crate) fn misread(error: &Error) -> String {
     }
 }
 
+/// The frame was read before, within narrower limits.
 const LIMITS: Limits = Limits {
     max_bytes: usize::MAX,
     max_depth: 512,

@@ -202,15 +202,6 @@ impl Verdict {
         strictest
     }
 
-    /// The same verdict, if it is at least this strict; otherwise this decision for its reason.
-    pub fn at_least(self, decision: Decision, reason: &str) -> Self {
-        if self.decision >= decision {
-            self
-        } else {
-            Self::new(decision, reason)
-        }
-    }
-
     /// Words for a person.
     #[must_use = "gives the changed verdict back"]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {

@@ -14,6 +14,7 @@ use countersign_approval::{SigningKey, UnixMs};
 use countersign_canon::Hash;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
+use crate::folder::{private, replace};
 use crate::{Error, Folder};
 
 mod signer;
@@ -138,7 +139,7 @@ impl AuditFile {
             .map_err(|error| Error::Audit(std::sync::Arc::new(error)))
     }
 
-    /// Copies the head once more and makes everything durable.
+    /// Makes the lines durable, and writes an anchor to where they are now.
     pub(crate) fn close(&mut self, now: UnixMs, db: &Connection) -> Result<(), Error> {
         if !self.anchored {
             let head = head(db)?;
@@ -148,13 +149,16 @@ impl AuditFile {
             };
             let closed = File::open(self.lines())
                 .and_then(|file| file.sync_data())
-                .and_then(|()| {
-                    replace(&self.folder.audit().join("anchor.json"), &anchor.to_text())
-                });
+                .and_then(|()| self.keep(&anchor));
             closed.map_err(|error| Error::Audit(std::sync::Arc::new(error)))?;
             self.anchored = true;
         }
         Ok(())
+    }
+
+    fn keep(&self, anchor: &Anchor) -> io::Result<()> {
+        let text = [&anchor.to_text()[..], b"\n"].concat();
+        replace(&self.folder.audit().join("anchor.json"), &text)
     }
 
     fn write(&mut self, added: Added, now: UnixMs, db: &Connection) -> io::Result<Head> {
@@ -202,7 +206,7 @@ impl AuditFile {
                 head,
                 written_at: now,
             };
-            replace(&self.folder.audit().join("anchor.json"), &anchor.to_text())?;
+            self.keep(&anchor)?;
             self.anchored = true;
         }
         Ok(head)
@@ -357,10 +361,8 @@ fn missing(count: u64, db: &Connection) -> Result<(Vec<u8>, Head), Error> {
 }
 
 fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut options = private();
+    options.read(true).create(true).truncate(false);
     options
 }
 
@@ -398,16 +400,6 @@ fn overwrite(file: &mut File, text: &[u8]) -> io::Result<()> {
         true => Ok(()),
         false => file.set_len(length),
     }
-}
-
-/// A reader sees the old text or the new one.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    let mut file = options().truncate(true).open(&temporary)?;
-    file.write_all(text)?;
-    file.write_all(b"\n")?;
-    fs::rename(&temporary, path)
 }
 
 /// How long another process may take from its commit to the file.

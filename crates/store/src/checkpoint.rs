@@ -1,9 +1,8 @@
 //! Checkpoints: signing the tree, keeping what was signed, taking in what witnesses say.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::fs;
+use std::io;
 use std::sync::Arc;
 
 use countersign_canon::Hash;
@@ -13,6 +12,7 @@ use countersign_tlog::{
 };
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
+use crate::folder::replace;
 use crate::tree::{edge, is_there, signed, size};
 use crate::writer::observe;
 use crate::{Error, Folder, Reader, Step, Store, audit};
@@ -124,7 +124,7 @@ impl Store {
         earlier.insert(0, old.clone());
         let lines: String = earlier.iter().map(|key| format!("{key}\n")).collect();
         let list = self.folder().earlier_log_keys();
-        write(&list, &lines).map_err(|source| Error::Folder { path: list, source })?;
+        replace(&list, lines.as_bytes()).map_err(|source| Error::Folder { path: list, source })?;
         // INVARIANT: the list knows the old key before it is gone.
         let renamed = fs::rename(&next, &path).and_then(|()| self.folder().sync());
         renamed.map_err(|source| Error::Folder { path, source })?;
@@ -433,26 +433,5 @@ fn heads_at(size: u64, db: &Connection) -> Result<BTreeMap<Scope, SessionHead>, 
 /// A reader sees the old text or the new one, also after a power cut.
 fn keep_copy(note: &Note, folder: &Folder) -> Result<(), Error> {
     let path = folder.last_checkpoint();
-    write(&path, &note.to_string()).map_err(|source| Error::Folder { path, source })
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.new", std::process::id()));
-    let mut file = options().open(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    match path.parent() {
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    replace(&path, note.to_string().as_bytes()).map_err(|source| Error::Folder { path, source })
 }

@@ -1,7 +1,7 @@
 //! The data folder: where the database and the key file lie.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use countersign_canon::Digest;
@@ -130,4 +130,24 @@ fn sync(folder: &Path) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Replaces a file of a data folder as a whole: a reader sees the old text or the new one, also after a power cut.
+pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.new", std::process::id()));
+    let mut file = private().create(true).truncate(true).open(&temporary)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    path.parent().map_or(Ok(()), sync)
+}
+
+/// For the owner only.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }

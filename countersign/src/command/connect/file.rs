@@ -223,7 +223,7 @@ impl Target {
                 // Nobody will look for half a file.
                 let _ = fs::remove_file(&temporary);
             })
-            .and_then(|()| sync_folder(path))
+            .and_then(|()| folder::sync_parent(path))
             .map_err(|error| unwritable(path, &error))
     }
 }
@@ -314,14 +314,6 @@ fn own_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn own_like(_: &File, _: &fs::Metadata) -> io::Result<()> {
     Ok(())
-}
-
-/// A rename is durable when its folder is.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    match cfg!(unix) {
-        true => File::open(folder::parent(path))?.sync_all(),
-        false => Ok(()),
-    }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

@@ -3,9 +3,9 @@
 use clap::Args;
 use countersign_approval::UnixMs;
 use countersign_canon::Json;
-use countersign_engine::StandingLease;
+use countersign_engine::{LeaseCondition, StandingLease};
 
-use super::view::{self, Condition};
+use super::view;
 use crate::cli::DataFolder;
 use crate::command::approval::duration;
 use crate::errors::Failure;
@@ -31,7 +31,7 @@ impl List {
         let desk = self.data.desk()?;
         let now = desk.now()?;
         let mut leases = desk.all_leases()?;
-        leases.retain(|it| self.all || Condition::of(it, now) == Condition::Stands);
+        leases.retain(|it| self.all || it.condition(now) == LeaseCondition::Stands);
         match format {
             Format::Text => output::text(&text(&leases, now))?,
             Format::Json => {
@@ -55,14 +55,14 @@ fn text(leases: &[StandingLease], now: UnixMs) -> String {
         let spent = terms.budget.as_ref().map_or("–".to_owned(), |budget| {
             format!("{}/{}", usage.spent, budget.limit)
         });
-        let condition = Condition::of(standing, now);
+        let condition = standing.condition(now);
         let left = match condition {
-            Condition::Stands => duration(now.distance(terms.valid.expires_at)),
+            LeaseCondition::Stands => duration(now.distance(terms.valid.expires_at)),
             _ => "–".to_owned(),
         };
         table.row([
             standing.lease.id().to_string().chars().take(ID).collect(),
-            condition.word().to_owned(),
+            view::word(condition).to_owned(),
             format!("{}/{}", usage.uses, terms.max_uses),
             spent,
             left,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::find::find;
-use super::view::{self, Condition};
+use super::view;
 use crate::cli::DataFolder;
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -28,7 +28,7 @@ impl Show {
         let standing = find(&self.id, &desk)?;
         let now = desk.now()?;
         let mut lines = view::lines(&standing.lease, now);
-        let state = Condition::of(&standing, now).word();
+        let state = view::word(standing.condition(now));
         let usage = standing.usage;
         lines.insert(
             1,

@@ -4,46 +4,22 @@ use countersign_approval::UnixMs;
 use countersign_approval::lease::{Constraint, Lease, LeaseStatus, Term};
 use countersign_canon::{Json, Limits};
 use countersign_display::quote;
-use countersign_engine::StandingLease;
+use countersign_engine::{LeaseCondition, StandingLease};
 
 use crate::clock;
 use crate::command::approval::duration;
 use crate::output;
 
-/// Whether a lease still covers anything, and if not, why not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Condition {
-    Stands,
-    Over,
-    UsedUp,
-    Spent,
-    Ended(LeaseStatus),
-}
-
-impl Condition {
-    pub(super) fn of(standing: &StandingLease, now: UnixMs) -> Self {
-        let (terms, usage) = (standing.lease.terms(), standing.usage);
-        let budget = terms.budget.as_ref();
-        match standing.status {
-            LeaseStatus::Active if !now.is_before(terms.valid.expires_at) => Self::Over,
-            LeaseStatus::Active if usage.uses >= terms.max_uses.get() => Self::UsedUp,
-            LeaseStatus::Active if budget.is_some_and(|it| usage.spent >= it.limit) => Self::Spent,
-            LeaseStatus::Active => Self::Stands,
-            ended => Self::Ended(ended),
-        }
-    }
-
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Stands => "STANDS ✓",
-            Self::Over => "OVER ⌛",
-            Self::UsedUp => "USED UP –",
-            Self::Spent => "SPENT –",
-            Self::Ended(LeaseStatus::Revoked) => "REVOKED ✗",
-            Self::Ended(LeaseStatus::WorkEnded) => "SESSION ENDED –",
-            Self::Ended(LeaseStatus::KeyRetired) => "KEY REPLACED ✗",
-            Self::Ended(LeaseStatus::Active) => "STANDS ✓",
-        }
+/// Whether a lease still covers anything, in words.
+pub(super) fn word(condition: LeaseCondition) -> &'static str {
+    match condition {
+        LeaseCondition::Stands | LeaseCondition::Ended(LeaseStatus::Active) => "STANDS ✓",
+        LeaseCondition::Over => "OVER ⌛",
+        LeaseCondition::UsedUp => "USED UP –",
+        LeaseCondition::Spent => "SPENT –",
+        LeaseCondition::Ended(LeaseStatus::Revoked) => "REVOKED ✗",
+        LeaseCondition::Ended(LeaseStatus::WorkEnded) => "SESSION ENDED –",
+        LeaseCondition::Ended(LeaseStatus::KeyRetired) => "KEY REPLACED ✗",
     }
 }
 

@@ -9,6 +9,8 @@ use countersign_canon::Json;
 use countersign_display::shell;
 use countersign_policy::manifest::Manifest;
 
+use crate::books::Books;
+use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::output::{self, Format, visible};
@@ -16,6 +18,7 @@ use crate::output::{self, Format, visible};
 mod patterns;
 mod proposal;
 mod scan;
+mod seen;
 
 use patterns::Severity;
 use scan::{Finding, Scan};
@@ -26,15 +29,24 @@ Looks through the source files of the folder for risky lines, and proposes a man
 little: tools that read and, without a critical finding, writing after approval. It is a start, and
 no judgement: read the findings, and the code.
 
+With --server it writes the manifest of an MCP server whose tools were seen, each with its digest: what
+somebody has said only reads may run, everything else is left to a human.
+
 Never overwrites a manifest.
 
 Examples:
   countersign manifest init skills/weather
-  countersign manifest init skills/weather --print")]
+  countersign manifest init skills/weather --print
+  countersign manifest init --server files")]
 pub(crate) struct Init {
-    /// The folder
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    /// The folder [default with --server: this one]
+    #[arg(value_name = "DIR", required_unless_present = "server")]
+    dir: Option<PathBuf>,
+    /// The MCP server whose tools are declared
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    #[command(flatten)]
+    data: DataFolder,
     /// Print the manifest instead of writing it
     #[arg(long)]
     print: bool,
@@ -42,12 +54,16 @@ pub(crate) struct Init {
 
 impl Init {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let path = self.dir.join(FILE);
+        let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let path = dir.join(FILE);
         if !self.print && path.symlink_metadata().is_ok() {
             return Err(exists(&path));
         }
-        let scan = scan::scan(&self.dir)?;
-        let manifest = proposal::manifest(&self.dir, &scan);
+        if let Some(server) = &self.server {
+            return self.of_server(server, &path, format);
+        }
+        let scan = scan::scan(&dir)?;
+        let manifest = proposal::manifest(&dir, &scan);
         let text = proposal::text(&manifest, &scan);
         // What is proposed must at least be valid.
         Manifest::read(text.as_bytes())
@@ -61,6 +77,43 @@ impl Init {
             Format::Json => {
                 let written = (!self.print).then_some(path.as_path());
                 output::json(&json(written, manifest, &scan))?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Init {
+    fn of_server(&self, server: &str, path: &Path, format: Format) -> Result<Exit, Failure> {
+        drop(self.data.reader()?);
+        let book = Books::new(self.data.folder()?.path()).of(server)?;
+        if book.pins().is_empty() {
+            let text = format!("no tool of a server `{server}` was seen");
+            return Err(Failure::new(Code::NoTool, text));
+        }
+        let manifest = seen::manifest(&book);
+        let text = seen::text(&book, &manifest);
+        Manifest::read(text.as_bytes())
+            .map_err(|error| Failure::new(Code::Manifest, error.to_string()))?;
+        if !self.print {
+            write(path, &text)?;
+        }
+        match format {
+            Format::Text if self.print => output::text(text.trim_end())?,
+            Format::Text => {
+                let file = shell(&path.display().to_string());
+                output::text(&visible(&format!(
+                    "wrote {file}: {} tools\n\nnext: read it, then\n  countersign manifest validate {file}\n  \
+                     countersign connect CLIENT --manifest {file}",
+                    book.pins().len()
+                )))?;
+            }
+            Format::Json => {
+                let written = (!self.print).then(|| path.display().to_string());
+                output::json(&Json::object([
+                    ("written", Json::from(written.as_deref())),
+                    ("manifest", manifest),
+                ]))?;
             }
         }
         Ok(Exit::Done)

@@ -278,6 +278,11 @@ impl Reception for Desk {
             text
         })
     }
+
+    fn server_not_started(&self, error: &std::io::Error) {
+        let text = format!("`{}` cannot be started: {error}", self.server);
+        Failure::new(Code::Server, text).report();
+    }
 }
 
 impl Desk {

@@ -268,7 +268,19 @@ pub(crate) const LEASES: Shape = Object(&Record {
             about: "What somebody approved ahead of time",
             fields: &[
                 member::LEASE,
-                must("status", Text, "Whether it stands"),
+                must(
+                    "status",
+                    OneOf(&[
+                        "active",
+                        "over",
+                        "used_up",
+                        "spent",
+                        "revoked",
+                        "work_ended",
+                        "key_retired",
+                    ]),
+                    "Whether it stands",
+                ),
                 member::TOOL,
                 member::SESSION,
                 must("granted_by", Text, "Who granted it"),

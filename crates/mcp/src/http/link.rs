@@ -27,6 +27,10 @@ use crate::{Done, Effect, Gate, Job, Session};
 pub trait Reception: Send + Sync + 'static {
     /// A session for a client of whom this is known. It is in the log before anything happens in it.
     fn receive(&self, about: Vec<(&'static str, Json)>) -> Result<Opened, String>;
+
+    /// The program of the server could not be started. The client hears no more than that; this is for whoever
+    /// runs the door.
+    fn server_not_started(&self, error: &std::io::Error);
 }
 
 /// A session that was opened.

@@ -249,7 +249,11 @@ impl Lobby {
                 tokio::spawn(super::route::listen(Arc::downgrade(&link), lines));
                 Ok(link)
             }
-            Ok(Err(_)) | Err(_) => Err(NoSession::NotStarted),
+            Ok(Err(error)) => {
+                self.reception.server_not_started(&error);
+                Err(NoSession::NotStarted)
+            }
+            Err(_) => Err(NoSession::NotStarted),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use base64ct::{Base64, Encoding as _};
 use countersign_canon::Json;
 use countersign_web::only;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -180,53 +181,16 @@ fn encode(value: &str) -> Option<HeaderValue> {
         && !value.starts_with(OPEN);
     let text = match is_plain {
         true => value.to_owned(),
-        false => format!("{OPEN}{}{CLOSE}", to_base64(value.as_bytes())),
+        false => format!("{OPEN}{}{CLOSE}", Base64::encode_string(value.as_bytes())),
     };
     HeaderValue::try_from(text).ok()
 }
 
+/// SECURITY: two texts must not mean the same, so what is left over must be nothing.
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let digits = text.trim_end_matches('=');
-    if text.len() - digits.len() > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0u32, 0u32);
-    for digit in digits.bytes() {
-        let value = DIGITS.iter().position(|one| *one == digit)?;
-        bits = (bits << 6) | u32::try_from(value).ok()?;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from((bits >> count) & 0xff).ok()?);
-        }
-    }
-    // What is left over must be nothing: two texts must not mean the same.
-    (bits & ((1 << count) - 1) == 0 && to_base64(&bytes) == text).then_some(bytes)
+    Base64::decode_vec(text).ok()
 }
 
-fn to_base64(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for index in 0..4 {
-            let at = usize::try_from((bits >> (18 - 6 * index)) & 63).unwrap_or(0);
-            let digit = DIGITS.get(at).copied().map(char::from);
-            text.push(
-                digit
-                    .filter(|_| index as usize <= chunk.len())
-                    .unwrap_or('='),
-            );
-        }
-    }
-    text
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 

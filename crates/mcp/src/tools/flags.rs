@@ -76,7 +76,7 @@ fn look(text: &str, at: &str, flags: &mut Vec<Flag>) {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| plain.contains(phrase));
     let found = [
         (says(INSTRUCTIONS), Suspicion::Instructions),
-        (says(SECRECY), Suspicion::Secrecy),
+        (says(SECRECY) || is_silent(&plain), Suspicion::Secrecy),
         (says(MARKUP), Suspicion::Markup),
         (text.chars().any(is_invisible), Suspicion::Invisible),
         (text.chars().any(is_control), Suspicion::Control),
@@ -88,6 +88,12 @@ fn look(text: &str, at: &str, flags: &mut Vec<Flag>) {
             suspicion,
         });
     }
+}
+
+/// Whether something is to happen that nobody notices.
+fn is_silent(plain: &str) -> bool {
+    let benign = SILENTLY.iter().map(|phrase| plain.matches(phrase).count());
+    plain.matches("silently").count() > benign.sum()
 }
 
 /// Lower case, without what nobody sees, words parted by single spaces.
@@ -149,7 +155,16 @@ const SECRECY: &[&str] = &[
     "keep this secret",
     "hide this from",
     "not reveal",
-    "silently",
+];
+/// What a program does so when nothing is wrong, or wrong with itself.
+const SILENTLY: &[&str] = &[
+    "succeed silently",
+    "succeeds silently",
+    "silently succeed",
+    "fail silently",
+    "fails silently",
+    "silently fail",
+    "silently ignore",
 ];
 const MARKUP: &[&str] = &[
     "<important>",

@@ -14,8 +14,6 @@ pub struct Listing {
     result: Span,
     array: Span,
     tools: Vec<(Span, Result<Definition, DefinitionError>)>,
-    /// Whether there are more pages.
-    has_more: bool,
 }
 
 impl Listing {
@@ -31,23 +29,16 @@ impl Listing {
             Ok(())
         })
         .ok()?;
-        let cursor = frame::member(bytes, result, "nextCursor");
         Some(Self {
             result,
             array,
             tools,
-            has_more: cursor.is_some_and(|cursor| cursor.of(bytes) != b"null"),
         })
     }
 
     /// The definitions, in their order.
     pub fn definitions(&self) -> impl Iterator<Item = &Result<Definition, DefinitionError>> {
         self.tools.iter().map(|(_, definition)| definition)
-    }
-
-    /// Whether there are more pages.
-    pub fn has_more(&self) -> bool {
-        self.has_more
     }
 
     /// The bytes with only the tools that are wanted; `None` if that changes nothing. What others may see is

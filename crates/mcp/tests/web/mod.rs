@@ -174,6 +174,10 @@ impl Reception for Desk {
             name,
         })
     }
+
+    fn server_not_started(&self, error: &std::io::Error) {
+        panic!("{error}");
+    }
 }
 
 /// The origin of a page that the operator has named.

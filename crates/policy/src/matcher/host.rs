@@ -37,14 +37,6 @@ impl Host {
         }
     }
 
-    /// The address, unless this is a name.
-    pub fn as_address(&self) -> Option<IpAddr> {
-        match self.0 {
-            Form::Name(_) => None,
-            Form::Address(address) => Some(address),
-        }
-    }
-
     fn address(address: IpAddr) -> Self {
         Self(Form::Address(address.to_canonical()))
     }

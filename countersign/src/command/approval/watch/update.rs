@@ -96,6 +96,10 @@ fn answer(model: &mut Model, question: Question, key: Key) -> Option<Effect> {
     let id = model.open_id();
     match (question, key) {
         (Question::Help, _) | (_, Key::Escape) => None,
+        (Question::Code(typed), Key::Enter) if !typed.is_empty() => {
+            model.notice = NOT_ITS_CODE.to_owned();
+            None
+        }
         (Question::Code(typed), key) => {
             let typed = type_on(typed, key);
             let open = model.open.as_ref()?;
@@ -104,7 +108,7 @@ fn answer(model: &mut Model, question: Question, key: Key) -> Option<Effect> {
             }
             match typed.len() < open.detail.code.len() {
                 true => model.question = Some(Question::Code(typed)),
-                false => model.notice = "that is not its code; nothing was decided".to_owned(),
+                false => model.notice = NOT_ITS_CODE.to_owned(),
             }
             None
         }
@@ -117,6 +121,8 @@ fn answer(model: &mut Model, question: Question, key: Key) -> Option<Effect> {
         }
     }
 }
+
+const NOT_ITS_CODE: &str = "that is not its code; nothing was decided";
 
 fn type_on(mut typed: String, key: Key) -> String {
     match key {

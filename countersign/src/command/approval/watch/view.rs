@@ -121,7 +121,11 @@ fn notice(model: &Model) -> String {
                 true => "this cannot be undone; type all 16 digits of its code",
                 false => "type its code",
             };
-            format!("{what} to approve: {}", inline(typed))
+            format!(
+                "{what} to approve ({}): {}",
+                open.detail.code,
+                inline(typed)
+            )
         }
         (Some(Question::Reason(typed)), Some(_)) => {
             format!("why not? Enter denies: {}", inline(typed))

@@ -71,6 +71,11 @@ pub(super) fn text(manifest: &Json, scan: &Scan) -> String {
                 .to_owned(),
         );
     }
+    commented(&comments, manifest)
+}
+
+/// A manifest below these lines.
+pub(super) fn commented(comments: &[String], manifest: &Json) -> String {
     // SECURITY: a file name must not end its comment.
     let comments = comments
         .iter()
@@ -85,17 +90,19 @@ fn one_line(text: &str) -> String {
 /// The folder's own name in plain letters.
 fn name(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let name = folder
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    plain(&name, "skill")
+}
+
+/// A name in plain letters, or another one if it has none.
+pub(super) fn plain(name: &str, other: &str) -> String {
     let plain: String = name
+        .to_lowercase()
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
     match plain.trim_matches('-') {
-        "" => "skill".to_owned(),
+        "" => other.to_owned(),
         name => name.to_owned(),
     }
 }

@@ -28,6 +28,8 @@ impl Reception for Nobody {
     fn receive(&self, _: Vec<(&'static str, Json)>) -> Result<Opened, String> {
         Err("nobody is let in".to_owned())
     }
+
+    fn server_not_started(&self, _: &std::io::Error) {}
 }
 
 /// A lobby with two places, and the log of its sessions.

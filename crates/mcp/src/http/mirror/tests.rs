@@ -20,7 +20,7 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 
 #[test]
 fn headers_that_say_the_same_pass() {
-    let coded = format!("=?base64?{}?=", to_base64("réad".as_bytes()));
+    let coded = format!("=?base64?{}?=", Base64::encode_string("réad".as_bytes()));
     let same = [
         ("mcp-method", "tools/call"),
         ("mcp-name", &coded),
@@ -95,10 +95,10 @@ fn arguments_at_any_depth_are_compared() {
 #[test]
 fn base64_has_one_text_for_each_value() {
     for text in ["", "f", "fo", "foo", "foob", "fooba", "foobar"] {
-        let coded = to_base64(text.as_bytes());
+        let coded = Base64::encode_string(text.as_bytes());
         assert_eq!(from_base64(&coded).as_deref(), Some(text.as_bytes()));
     }
-    assert_eq!(to_base64(b"fooba"), "Zm9vYmE=");
+    assert_eq!(Base64::encode_string(b"fooba"), "Zm9vYmE=");
     for wrong in ["Z", "Zg=", "Zh==", "Zg", "====", "Zm9v====", "Zg==Zg=="] {
         assert_eq!(from_base64(wrong), None, "{wrong}");
     }

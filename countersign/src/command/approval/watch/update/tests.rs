@@ -163,7 +163,10 @@ fn an_approval_needs_its_code() {
 fn h05_what_is_not_shown_in_full_cannot_be_approved() {
     decides("j\na9c1d33b0", &[]);
     check("j\na", "parts of it are not shown");
-    check("j\nea", "type its code to approve");
+    check("j\nea", "type its code to approve (9c1d33b0)");
+    // Enter is an answer too, and a wrong one closes the question.
+    check("j\neax\n", "that is not its code");
+    check("j\nea\n", "type its code to approve");
 }
 
 #[test]
