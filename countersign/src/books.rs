@@ -98,6 +98,9 @@ impl Books {
         let turn = self.turn()?;
         let mut book = self.of(server)?;
         if !command.starts(&book) && !book.commands().is_empty() {
+            if book.propose_command(command.noted()) {
+                turn.write(&book)?;
+            }
             return Ok(Fit::Other);
         }
         if command.note(&mut book) {

@@ -311,7 +311,10 @@ mod tests {
         let fit = books.claim("index", second).unwrap();
         assert_eq!(fit, Fit::Other);
         let mut book = books.of("index").unwrap();
+        let waiting: Vec<_> = book.waiting_commands().iter().copied().collect();
+        assert_eq!(waiting, [second.noted()]);
         book.accept_command(second.noted());
+        assert!(book.waiting_commands().is_empty());
         books.turn().unwrap().write(&book).unwrap();
         assert_eq!(books.claim("index", second).unwrap(), Fit::Same);
     }

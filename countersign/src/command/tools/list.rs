@@ -9,10 +9,14 @@ use crate::books::{Books, Unread};
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format, Table};
+use crate::output::{self, Format, Table, inline};
 
 #[derive(Args)]
 #[command(after_help = "\
+FLAGS counts what in a definition looks as if it were meant for the model; `countersign tools diff` shows it.
+A tool is `first-sight` when it was pinned and nobody has looked at it, `accepted` when somebody has; what
+waits is refused until then: `countersign tools review` goes through both.
+
 Examples:
   countersign tools list
   countersign tools list --server files")]
@@ -46,6 +50,7 @@ impl List {
         };
         self.check_known(&books, &unread)?;
         let rows: Vec<Row> = books.iter().filter(wanted).flat_map(rows).collect();
+        let commands: Vec<_> = books.iter().filter(wanted).flat_map(commands).collect();
         match format {
             Format::Text => {
                 let mut table = Table::new(&["SERVER", "TOOL", "STATE", "FLAGS", "DIGEST"]);
@@ -54,6 +59,14 @@ impl List {
                     table.row([seen(row.server), seen(row.tool), state, flags, row.digest]);
                 }
                 output::text(&table.text())?;
+                for (server, command) in commands {
+                    let which = output::words([server.as_str(), &command]);
+                    output::text(&format!(
+                        "\nanother command is called {}, so none of its tools counts as one that only reads; if it is \
+                         the same server:\n  countersign tools accept-command {which}",
+                        inline(&server)
+                    ))?;
+                }
             }
             Format::Json => {
                 let tools = rows.into_iter().map(|row| {
@@ -67,7 +80,16 @@ impl List {
                         ("waiting", Json::from(row.waiting.map(Waiting::as_str))),
                     ])
                 });
-                output::json(&Json::object([("tools", Json::Array(tools.collect()))]))?;
+                let commands = commands.into_iter().map(|(server, command)| {
+                    Json::object([
+                        ("server", Json::from(server)),
+                        ("command", Json::from(command)),
+                    ])
+                });
+                output::json(&Json::object([
+                    ("tools", Json::Array(tools.collect())),
+                    ("waiting_commands", Json::Array(commands.collect())),
+                ]))?;
             }
         }
         // What can be read is shown, and it is said that it is not all.
@@ -135,6 +157,13 @@ fn rows(book: &Book) -> Vec<Row> {
         row(tool, (WAITS, false), digest, Some(definition.value()))
     });
     accepted.chain(proposed).collect()
+}
+
+/// The commands of a server that wait.
+fn commands(book: &Book) -> Vec<(String, String)> {
+    let waiting = book.waiting_commands().iter();
+    let named = waiting.map(|command| (book.server().to_owned(), command.to_string()));
+    named.collect()
 }
 
 const WAITS: &str = "waiting";

@@ -13,6 +13,8 @@ pub struct Book {
     server: String,
     /// Digests of the commands that start it; none if nobody has noted one.
     commands: BTreeSet<Digest>,
+    /// Commands that came under its name, and that nobody has said anything about.
+    waiting_commands: BTreeSet<Digest>,
     pins: BTreeMap<String, Pin>,
     /// How many bytes the definitions of pins take.
     pinned: usize,
@@ -84,6 +86,7 @@ impl Book {
         Self {
             server: server.into(),
             commands: BTreeSet::new(),
+            waiting_commands: BTreeSet::new(),
             pins: BTreeMap::new(),
             pinned: 0,
             proposed: BTreeMap::new(),
@@ -102,7 +105,19 @@ impl Book {
 
     /// Notes that this command starts the server as well.
     pub fn accept_command(&mut self, command: Digest) {
+        self.waiting_commands.remove(&command);
         self.commands.insert(command);
+    }
+
+    /// Commands that came under its name and wait for somebody to say that they start the same server.
+    pub fn waiting_commands(&self) -> &BTreeSet<Digest> {
+        &self.waiting_commands
+    }
+
+    /// Notes a command that is not one of its own; tells whether that is news.
+    pub fn propose_command(&mut self, command: Digest) -> bool {
+        let has_room = self.waiting_commands.len() < MAX_WAITING_COMMANDS;
+        has_room && !self.commands.contains(&command) && self.waiting_commands.insert(command)
     }
 
     /// Forgets which tools only read: somebody said so about another program.
@@ -181,6 +196,7 @@ impl Book {
     /// Takes over what a person has accepted in another copy of this book.
     pub fn adopt(&mut self, other: &Self) {
         self.commands.clone_from(&other.commands);
+        self.waiting_commands.clone_from(&other.waiting_commands);
         let accepted = other.pins.iter();
         for (name, pin) in accepted.filter(|(_, pin)| pin.origin == Origin::Accepted) {
             let digest = pin.digest;
@@ -267,10 +283,13 @@ impl Book {
             .proposed
             .iter()
             .map(|(name, definition)| (name.clone(), definition.value().clone()));
-        let commands = self.commands.iter();
-        let commands = commands.map(|command| Json::from(command.to_string()));
+        let digests = |all: &BTreeSet<Digest>| {
+            let all = all.iter().map(|one| Json::from(one.to_string()));
+            Json::Array(all.collect())
+        };
         Json::object([
-            ("commands", Json::Array(commands.collect())),
+            ("commands", digests(&self.commands)),
+            ("waiting_commands", digests(&self.waiting_commands)),
             ("proposed", Json::object(proposed)),
             ("schema", Json::from(SCHEMA)),
             ("server", Json::from(self.server.as_str())),
@@ -292,12 +311,8 @@ impl Book {
             book.set(name.to_owned(), read_pin(name, one)?);
         }
         // Books from before commands were noted have none.
-        let commands = json.get("commands").and_then(Json::as_array);
-        for command in commands.into_iter().flatten() {
-            let command = command.as_str().and_then(|command| command.parse().ok());
-            let command = command.ok_or(BookError("a command is no digest"))?;
-            book.commands.insert(command);
-        }
+        book.commands = digests(json.get("commands"))?;
+        book.waiting_commands = digests(json.get("waiting_commands"))?;
         let proposed = json.get("proposed").and_then(Json::as_object);
         for (name, definition) in proposed.into_iter().flatten() {
             let definition = Definition::from_json(definition.clone());
@@ -307,6 +322,15 @@ impl Book {
         }
         Ok(book)
     }
+}
+
+fn digests(json: Option<&Json>) -> Result<BTreeSet<Digest>, BookError> {
+    let all = json.and_then(Json::as_array).unwrap_or_default().iter();
+    let all = all.map(|one| {
+        let one = one.as_str().and_then(|one| one.parse().ok());
+        one.ok_or(BookError("a command is no digest"))
+    });
+    all.collect()
 }
 
 fn read_pin(name: &str, json: &Json) -> Result<Pin, BookError> {
@@ -360,6 +384,8 @@ impl Origin {
     }
 }
 
+/// More than anybody has to say something about.
+const MAX_WAITING_COMMANDS: usize = 16;
 /// A server that shows more than this is not for a person to review.
 const MAX_PROPOSED: usize = 1000;
 /// So many tools of a server are accepted by being seen; a person may accept more.
