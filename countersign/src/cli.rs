@@ -137,7 +137,7 @@ enum Command {
     Approver(approver::Approver),
     /// Print the canonical form or the digest of JSON
     Canon(canon::Canon),
-    /// Explain an error code
+    /// Explain an error code, or a reason that an agent was told
     Explain(explain::Explain),
 }
 

@@ -256,6 +256,9 @@ fn what_is_fetched_is_seen_before_it_is_asked_for_and_before_the_agent_has_it() 
     let rude = r#"{"jsonrpc":"2.0","id":4,"method":"tasks/update","params":{"taskId":"t","inputResponses":{"q":"rude"}}}"#;
     let rude = client.ask(rude);
     assert!(rude.contains("\"error\"") && hidden.contains("\"error\""));
+    // It was not sent, and is answered once: nothing waits under its id.
+    let again = r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#;
+    assert!(client.ask(again).contains("\"result\""));
     assert!(say(&mut client, 5, "echo", "hide").contains("isError"));
     client.end();
     let received = place.lines("received");

@@ -12,6 +12,8 @@ mod diff;
 mod list;
 mod review;
 
+pub(crate) use diff::before;
+
 /// Tools of MCP servers.
 #[derive(Subcommand)]
 pub(crate) enum Tools {

@@ -319,11 +319,13 @@ impl Api {
         let permit = digest(secret);
         let settled = match self.engine.try_settle(running, outcome) {
             Ok(settled) => settled,
-            // Whoever told can tell again.
             Err(given_back) => {
                 let (running, refusal) = *given_back;
-                let stage = Stage::Running { running, permit };
-                self.actions.advance(id, stage);
+                match refusal.may_pass() {
+                    // Whoever told can tell again.
+                    true => self.actions.advance(id, Stage::Running { running, permit }),
+                    false => drop(lock(&self.actions.0).remove(id)),
+                }
                 return Err(refusal.into());
             }
         };

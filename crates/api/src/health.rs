@@ -17,30 +17,47 @@ pub(crate) fn healthz() -> Reply {
     Reply::ok(&Json::object([("status", Json::from("ok"))]))
 }
 
-/// When the log last took something. Anybody may ask, and the disk is not theirs.
+/// When it was tried last whether the log takes something, and whether it did. Anybody may ask, and the disk is
+/// not theirs.
 #[derive(Default)]
-pub(crate) struct Rehearsals(Mutex<Option<Instant>>);
+pub(crate) struct Rehearsals {
+    trying: Mutex<()>,
+    last: Mutex<Option<(Instant, bool)>>,
+}
 
 impl Rehearsals {
-    /// Whether an event could be recorded. Blocks; who asks meanwhile hears the same.
+    /// What is known, if nobody has to try again.
+    fn known(&self) -> Option<bool> {
+        let last = *lock(&self.last);
+        last.filter(|(at, _)| at.elapsed() < LASTING)
+            .map(|(_, is_ready)| is_ready)
+    }
+
+    /// Whether an event could be recorded. One waits for the disk; who asks meanwhile hears what was known last.
     fn is_ready(&self, engine: &Engine) -> bool {
-        let mut last = lock(&self.0);
-        if last.is_some_and(|last| last.elapsed() < LASTING) {
-            return true;
+        let Ok(_one) = self.trying.try_lock() else {
+            return lock(&self.last).is_some_and(|(_, is_ready)| is_ready);
+        };
+        if let Some(known) = self.known() {
+            return known;
         }
-        *last = engine.store().rehearse().is_ok().then(Instant::now);
-        last.is_some()
+        let is_ready = engine.store().rehearse().is_ok();
+        *lock(&self.last) = Some((Instant::now(), is_ready));
+        is_ready
     }
 }
 
 /// Events can be recorded.
 pub(crate) async fn readyz(call: &Call) -> Reply {
     let api = Arc::clone(&call.api);
-    let asked = call
-        .api
-        .workers
-        .run(move || api.rehearsals.is_ready(&api.engine));
-    match asked.await {
+    let is_ready = match api.rehearsals.known() {
+        Some(known) => Ok(known),
+        None => {
+            let try_it = move || api.rehearsals.is_ready(&api.engine);
+            call.api.workers.run(try_it).await
+        }
+    };
+    match is_ready {
         Ok(true) => Reply::ok(&Json::object([("status", Json::from("ready"))])),
         _ => Reply::json(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -197,7 +197,10 @@ async fn change(
         write(&folder, &set).map_err(unwritten)?;
         // What decides is in the log before it decides, now and after a restart.
         record(&api.engine, number, &policies, &who)?;
-        publish(&folder, number).map_err(unwritten)?;
+        publish(&folder, number).map_err(|_| {
+            let text = "the version is in the log, but could not be written; those in force stay, try again";
+            Problem::new(Kind::Database, text)
+        })?;
         api.engine.replace_policies(policies);
         api.in_force()
     };

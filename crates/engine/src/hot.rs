@@ -37,8 +37,17 @@ pub(crate) struct Sessions(Mutex<HashMap<Scope, Arc<Mutex<Place>>>>);
 impl Sessions {
     pub(crate) fn place(&self, scope: &Scope) -> Arc<Mutex<Place>> {
         let mut sessions = lock(&self.0);
+        if let Some(place) = sessions.get(scope) {
+            return Arc::clone(place);
+        }
         if sessions.len() >= MAX_SESSIONS {
-            sessions.retain(|_, place| Arc::strong_count(place) > 1 || lock(place).owes());
+            // Some make room; the others need not be read again.
+            let mut surplus = MAX_SESSIONS / 8;
+            sessions.retain(|_, place| {
+                let stays = Arc::strong_count(place) > 1 || surplus == 0 || lock(place).owes();
+                surplus -= usize::from(!stays);
+                stays
+            });
         }
         Arc::clone(sessions.entry(scope.clone()).or_default())
     }

@@ -99,6 +99,11 @@ impl Refusal {
         self.event.is_some()
     }
 
+    /// Whether the same may be recorded when it is tried again: what stood in its way may pass.
+    pub fn may_pass(&self) -> bool {
+        !FINAL.contains(&self.reason.as_str())
+    }
+
     /// The event that records the refusal.
     pub fn event(&self) -> Option<store::Recorded> {
         self.event
@@ -130,6 +135,15 @@ impl From<Fault> for Refusal {
         }
     }
 }
+
+/// The session is over, or not what it was: no other try mends that.
+const FINAL: [&str; 5] = [
+    "runtime_error:order",
+    "runtime_error:erased",
+    "runtime_error:history",
+    "runtime_error:approval",
+    "runtime_error:approval_action_mismatch",
+];
 
 fn store_reason(error: &store::Error) -> &'static str {
     match error {

@@ -283,8 +283,9 @@ impl Session {
 
     /// A request that is no call was not sent after all.
     fn unsent(&mut self, id: &Id) {
-        if let Some(Asked::Plain) = self.asked.get(id) {
+        if let Some(Asked::Plain | Asked::Task { .. }) = self.asked.get(id) {
             self.asked.remove(id);
+            self.forget_question(id);
         }
     }
 

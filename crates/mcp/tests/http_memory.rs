@@ -109,22 +109,61 @@ async fn so_many_programs_run_and_no_more() {
         client.start("POST", "", &ping("1", 1)).await;
         clients.push(client);
     }
+    web.until("three are let in", |web| *web.opened.lock().unwrap() == 3)
+        .await;
     let mut late = web.client().await;
     let got = late.post(&ping("1", 1)).await;
     assert_eq!(
         (got.status, error(&got.body).1.as_str()),
         (503, "TOO_MANY_SESSIONS")
     );
+    // Nothing is in the log about who was not let in.
+    assert_eq!(*web.opened.lock().unwrap(), 3);
     // Another one has room when one has ended.
     clients.pop();
-    for _ in 0..200 {
+    for _ in 0..300 {
         let mut next = web.client().await;
         next.start("POST", "", &ping("1", 1)).await;
-        let answered = tokio::time::timeout(std::time::Duration::from_millis(200), next.head());
-        if answered.await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        if *web.opened.lock().unwrap() == 4 {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     panic!("no program has ended");
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c"}}}"#;
+
+/// What has ended takes no place, however long its session is remembered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_has_ended_makes_room_for_another_one() {
+    let brief = Upstream::Command(Program {
+        shown: "sh".to_owned(),
+        command: Arc::new(|| {
+            let mut command = Command::new("sh");
+            let answer =
+                r#"{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25"}}"#;
+            command.args(["-c", &format!("read -r line; echo '{answer}'")]);
+            command
+        }),
+        guard: Arc::new(|| None),
+    });
+    let web = Web::of(brief, Arc::default(), Arc::default(), |limits| {
+        limits.max_programs = 2;
+    })
+    .await;
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        let mut client = web.client().await;
+        for _ in 0..100 {
+            let got = client.post(INITIALIZE).await;
+            if got.status == 200 {
+                break;
+            }
+            assert_eq!(got.status, 503, "{got:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        clients.push(client);
+    }
+    assert_eq!(*web.opened.lock().unwrap(), 6);
 }

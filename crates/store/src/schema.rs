@@ -11,9 +11,9 @@ use crate::{Durability, Error, Folder};
 
 /// How long a statement waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// "CSGN" in the file header says whose file this is.
 /// The pragma that has the version of the schema.
 pub(crate) const VERSION: &str = "user_version";
+/// "CSGN" in the file header says whose file this is.
 const APPLICATION_ID: i32 = 0x4353_474e;
 /// Older versions can corrupt a write-ahead log that two connections check-point at once.
 const OLDEST_SQLITE: i32 = 3_051_003;

@@ -11,6 +11,7 @@ use countersign_store::Folder;
 
 use crate::acceptance::{self, AcceptedTool, By};
 use crate::books::Books;
+use crate::command::tools::before;
 use crate::command::{evidence, policy};
 use crate::errors::Failure;
 
@@ -95,9 +96,8 @@ impl House for Home {
 /// What waits comes first.
 fn tools(book: &Book) -> Vec<Json> {
     let waiting = book.proposed().iter().map(|(tool, definition)| {
-        let pin = book.pins().get(tool);
-        let before = pin.and_then(|pin| pin.definition.clone());
-        waiting(book.server(), tool, definition, before)
+        let before = before(book, definition);
+        waiting(book.server(), tool, definition, &before)
     });
     let accepted = book.pins().iter().map(|(tool, pin)| {
         Json::object([
@@ -110,13 +110,12 @@ fn tools(book: &Book) -> Vec<Json> {
     waiting.chain(accepted).collect()
 }
 
-fn waiting(server: &str, tool: &str, definition: &Definition, before: Option<Json>) -> Json {
+fn waiting(server: &str, tool: &str, definition: &Definition, before: &Json) -> Json {
     let shown = |value: Option<&Json>| {
         let text = value.map(|value| value.to_sorted_ascii());
         Json::from(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
     };
-    let before = before.unwrap_or_else(|| Json::object::<String>([]));
-    let changes = diff(&before, definition.value()).into_iter().map(|change| {
+    let changes = diff(before, definition.value()).into_iter().map(|change| {
         Json::object([
             ("pointer", Json::from(change.pointer.as_str())),
             ("before", shown(change.before.as_ref())),

@@ -103,10 +103,10 @@ impl Diff {
     }
 }
 
-/// What a definition is compared with: what is pinned, unless that is the definition itself, as it was first seen.
-fn before(book: &Book, definition: &Definition) -> Json {
+/// What a definition is compared with: what somebody has accepted. What was only seen first, nobody has looked at.
+pub(crate) fn before(book: &Book, definition: &Definition) -> Json {
     let pin = book.pins().get(definition.name());
-    let pin = pin.filter(|pin| pin.digest != definition.digest());
+    let pin = pin.filter(|pin| pin.origin == Origin::Accepted);
     let pinned = pin.and_then(|pin| pin.definition.clone());
     pinned.unwrap_or_else(|| Json::object::<String>([]))
 }
@@ -137,7 +137,7 @@ pub(super) fn said_of(why: Waiting, book: &Book, tool: &str, all: &[Book]) -> Ve
             let first: Vec<_> = first.map(|other| inline(other.server()).to_string()).collect();
             match first.is_empty() {
                 true => "its name looks like that of another tool, or of a method".to_owned(),
-                false => format!("a tool of this name was seen first at {}", first.join(", ")),
+                false => format!("another server has a tool of this name: {}", first.join(", ")),
             }
         }
     };

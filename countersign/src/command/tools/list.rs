@@ -62,7 +62,7 @@ impl List {
                 for (server, command) in commands {
                     let which = output::words([server.as_str(), &command]);
                     output::text(&format!(
-                        "\nanother command is called {}, so none of its tools counts as one that only reads; if it is \
+                        "\nanother command came under the name {}: no tool counts there as one that only reads. If it is \
                          the same server:\n  countersign tools accept-command {which}",
                         inline(&server)
                     ))?;

@@ -61,7 +61,7 @@ impl Review {
         let unseen = self.unseen(&books)?;
         if unseen.is_empty() {
             output::text(
-                "nothing waits to be looked at; `countersign tools list` shows all tools",
+                "nothing waits to be looked at; a tool is known once a client has listed it, and `countersign tools list` shows all",
             )?;
             return Ok(Exit::Done);
         }

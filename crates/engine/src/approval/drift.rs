@@ -120,9 +120,9 @@ impl Engine {
         proposal: &Proposal<'_>,
     ) -> Result<Option<ActionId>, Fault> {
         let reader = self.store().reader();
-        let mut approved = reader.approvals_in(State::Approved)?.into_iter();
+        let mut open = reader.open_approvals(proposal.scope)?.into_iter();
         // The approval that a call differed from stays unused. Where there is none, nothing drifted.
-        if !approved.any(|row| row.scope == *proposal.scope) {
+        if !open.any(|row| row.state == State::Approved) {
             return Ok(None);
         }
         let Ok(args) = Arguments::new(proposal.args.clone()) else {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use countersign_canon::{Digest, Json};
 use countersign_web::{Room, only};
 use hyper::header::{HeaderMap, HeaderValue};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
@@ -140,6 +140,8 @@ impl Lobby {
         peer: Peer,
         mut about: Vec<(&'static str, Json)>,
     ) -> Result<Arc<Link>, NoSession> {
+        // Before anything is in the log about a session that cannot be.
+        let place = self.place_of_program()?;
         about.push(("transport", Json::from("http")));
         about.push(("upstream", Json::from(self.upstream.shown())));
         let reception = Arc::clone(&self.reception);
@@ -150,9 +152,20 @@ impl Lobby {
             Ok::<_, String>(Link::new(opened, peer, threads, census))
         };
         match self.threads.run(open).await {
-            Ok(Ok(link)) => self.start(link).await,
+            Ok(Ok(link)) => self.start(link, place).await,
             // FAIL-CLOSED: without a record nobody is let in.
             Ok(Err(_)) | Err(_) => Err(NoSession::Failed),
+        }
+    }
+
+    /// A place for another program, where one is started for each session.
+    fn place_of_program(&self) -> Result<Option<OwnedSemaphorePermit>, NoSession> {
+        match &self.upstream {
+            Upstream::Http(_) => Ok(None),
+            Upstream::Command(_) => {
+                let place = Arc::clone(&self.programs).try_acquire_owned();
+                place.map(Some).map_err(|_| NoSession::Full)
+            }
         }
     }
 
@@ -205,8 +218,9 @@ impl Lobby {
         }
         let is_in_hand = |link| Some(&Arc::strong_count(link)) != kept.get(&Arc::as_ptr(link));
         let all = sessions.iter().map(|(name, link)| {
-            // A program is not ended: what it holds would be lost.
-            let may_go = !is_in_hand(link) && matches!(self.upstream, Upstream::Http(_));
+            // A program that runs is not ended: what it holds would be lost.
+            let runs = matches!(self.upstream, Upstream::Command(_)) && !link.route.is_over();
+            let may_go = !is_in_hand(link) && !runs;
             Occupant {
                 name,
                 peer: link.peer,
@@ -229,7 +243,11 @@ impl Lobby {
     }
 
     /// Starts the server of a session, where it is a program.
-    async fn start(&self, link: Arc<Link>) -> Result<Arc<Link>, NoSession> {
+    async fn start(
+        &self,
+        link: Arc<Link>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Arc<Link>, NoSession> {
         let program = match &self.upstream {
             Upstream::Command(program) => program.clone(),
             Upstream::Http(remote) => {
@@ -239,8 +257,6 @@ impl Lobby {
             }
         };
         let max = self.limits.max_frame_bytes;
-        let place = Arc::clone(&self.programs).try_acquire_owned();
-        let place = place.map_err(|_| NoSession::Full)?;
         let start = move || super::pipes::start(&program, max, place);
         let started = self.threads.run(start);
         match started.await {

@@ -26,7 +26,7 @@ pub(super) struct Pipes {
 pub(super) fn start(
     program: &Program,
     max_bytes: usize,
-    place: OwnedSemaphorePermit,
+    place: Option<OwnedSemaphorePermit>,
 ) -> io::Result<(Pipes, mpsc::Receiver<Line>)> {
     let (server, Ends { stdin, stdout }) = Server::start(&mut (program.command)())?;
     // FAIL-CLOSED: a server that could outlive us is not left running.
@@ -43,7 +43,7 @@ pub(super) fn start(
         )?),
         outbox,
         running: Some((server, guard)),
-        place: Some(place),
+        place,
     };
     let reader = thread::Builder::new().name("from-server".to_owned());
     reader.spawn(move || read(stdout, max_bytes, &sender))?;

@@ -46,7 +46,7 @@ impl Exchange {
         let mut headers = self.pass_headers(&head.headers);
         metadata::challenge(&mut headers, self.address.as_deref());
         match read {
-            Ok(held) => match Said::of(head.status, &held, self.id.as_ref()) {
+            Ok(held) => match self.said(head.status, &held) {
                 Said::Message => {
                     self.pass_message(head.status, headers, held, waiting).await;
                 }
@@ -128,7 +128,8 @@ impl Exchange {
                 was_not_run: NOT_RUN.contains(&status),
             };
             // SECURITY: an agent would read what nobody has judged, and what the log does not have.
-            let instead = match is_withheld || self.link.session().looks_at(&id) {
+            let looks_at = self.link.session().looks_at(&id);
+            let instead = match is_withheld || looks_at {
                 true => Instead::Error(not_answered(status)),
                 false => Instead::Served(body.clone()),
             };
@@ -137,16 +138,19 @@ impl Exchange {
             let told = self.sort(came).1.unwrap_or_default();
             if told != body && is_message(&told) {
                 // The client hears of it from us, and still what it would need to be let in or to begin anew.
-                let challenge = headers.get(WWW_AUTHENTICATE).cloned();
-                let is_about_client = challenge.is_some() || ABOUT_CLIENT.contains(&status);
-                let status = if is_about_client {
-                    status
-                } else {
-                    StatusCode::OK
+                let challenges = headers.get_all(WWW_AUTHENTICATE);
+                let is_challenged = challenges.iter().next().is_some();
+                let is_about_client = is_challenged || ABOUT_CLIENT.contains(&status);
+                // By the status of other requests clients tell which revision a server speaks.
+                let status = match is_about_client || !looks_at {
+                    true => status,
+                    false => StatusCode::OK,
                 };
                 let mut response = reply::message(status, told);
-                let challenge = challenge.map(|challenge| (WWW_AUTHENTICATE, challenge));
-                response.headers_mut().extend(challenge);
+                for challenge in challenges {
+                    let challenge = challenge.clone();
+                    response.headers_mut().append(WWW_AUTHENTICATE, challenge);
+                }
                 return answered(waiting, response);
             }
             body = told;
@@ -170,33 +174,44 @@ enum Said {
     Neither,
 }
 
-impl Said {
-    fn of(status: StatusCode, held: &Held, id: Option<&Id>) -> Self {
+impl Exchange {
+    fn said(&self, status: StatusCode, held: &Held) -> Said {
         if status.is_success() {
             return match held.bytes.is_empty() {
-                true => Self::Words,
-                false => Self::Message,
+                true => Said::Words,
+                false => Said::Message,
             };
         }
         let limits = crate::FrameLimits::default();
         let Ok(frame) = Frame::read(held.bytes.clone(), &limits) else {
-            return Self::unread(&held.bytes);
+            return Said::unread(&held.bytes);
         };
+        let told = match frame.kind() {
+            Kind::Response { id, .. } | Kind::Error { id: Some(id), .. } => Some(id),
+            _ => None,
+        };
+        if told.is_some() && told == self.id.as_ref() {
+            return Said::Message;
+        }
+        let is_waited_for = |id: &Id| self.link.session().waits(id);
         match frame.kind() {
-            Kind::Response { id: told, .. } | Kind::Error { id: Some(told), .. }
-                if Some(told) == id =>
-            {
-                Self::Message
+            // Servers say so whom they do not let in, and which revision they speak. Some of them make up an id.
+            Kind::Error { .. } if !told.is_some_and(is_waited_for) && !asks_anything(&frame) => {
+                Said::Words
             }
-            // Servers say so whom they do not let in, and which revision they speak.
-            Kind::Error { id: None, .. } if !asks_anything(&frame) => Self::Words,
-            _ => Self::Neither,
+            _ => Said::Neither,
         }
     }
+}
 
+impl Said {
     /// SECURITY: clients read JSON less strictly than we do, and look for messages in what comes with an error. An
     /// object that no message begins like is not one to anybody.
     fn unread(body: &[u8]) -> Self {
+        if body.contains(&0) || std::str::from_utf8(body).is_err() {
+            // Some readers find JSON in other alphabets.
+            return Self::Neither;
+        }
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         let is_like_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['));
         let is_like_events = body.split(|byte| matches!(byte, b'\n' | b'\r'));

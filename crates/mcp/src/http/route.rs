@@ -59,6 +59,11 @@ impl Route {
         *lock(&self.pipes) = Some(pipes);
     }
 
+    fn detach(&self) {
+        let pipes = lock(&self.pipes).take();
+        drop(pipes);
+    }
+
     /// Whether the program has ended.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
@@ -126,6 +131,8 @@ pub(super) async fn listen(link: Weak<Link>, mut lines: mpsc::Receiver<Line>) {
         let effects = link.session().server_closed();
         let came = link.drive(effects, None).await;
         link.deliver(came).await;
+        // Another program has its place, however long the session is remembered.
+        link.route.detach();
     }
 }
 

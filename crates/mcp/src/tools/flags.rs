@@ -92,8 +92,9 @@ fn look(text: &str, at: &str, flags: &mut Vec<Flag>) {
 
 /// Whether something is to happen that nobody notices.
 fn is_silent(plain: &str) -> bool {
-    let benign = SILENTLY.iter().map(|phrase| plain.matches(phrase).count());
-    plain.matches("silently").count() > benign.sum()
+    let benign = |text: String, phrase: &&str| text.replace(phrase, "");
+    let rest = SILENTLY.iter().fold(plain.to_owned(), benign);
+    rest.contains("silently")
 }
 
 /// Lower case, without what nobody sees, words parted by single spaces.
@@ -164,7 +165,6 @@ const SILENTLY: &[&str] = &[
     "fail silently",
     "fails silently",
     "silently fail",
-    "silently ignore",
 ];
 const MARKUP: &[&str] = &[
     "<important>",
