@@ -81,8 +81,8 @@ asked := {"decision": "transform", "transform": {"path": "$policy_target[0].cont
 	contains(input.policy_target.value[0].content.text, "now")
 	not forbidden
 }
-asked := {"decision": "deny", "reason": "no_such_tools"} if forbidden
 forbidden if contains(json.marshal(input.snapshot.model.params), "forbidden")
+asked := {"decision": "deny", "reason": "no_such_tools"} if forbidden
 default answered := {"decision": "allow"}
 answered := {"decision": "deny", "reason": "model_said_no"} if contains(text, "by no means")
 answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.policy_target.value.content.text, "never")
@@ -256,16 +256,13 @@ fn what_is_fetched_is_seen_before_it_is_asked_for_and_before_the_agent_has_it() 
     let rude = r#"{"jsonrpc":"2.0","id":4,"method":"tasks/update","params":{"taskId":"t","inputResponses":{"q":"rude"}}}"#;
     let rude = client.ask(rude);
     assert!(rude.contains("\"error\"") && hidden.contains("\"error\""));
-    // It was not sent, and is answered once: nothing waits under its id.
-    let again = r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#;
+    let again = r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#; // It was not sent: nothing waits under its id.
     assert!(client.ask(again).contains("\"result\""));
     assert!(say(&mut client, 5, "echo", "hide").contains("isError"));
     client.end();
     let received = place.lines("received");
-    let asked = received
-        .iter()
-        .filter(|line| line.contains("resources/read"));
-    assert_eq!(asked.count(), 2, "{received:?}");
+    let read = |line: &&String| line.contains("resources/read");
+    assert_eq!(received.iter().filter(read).count(), 2, "{received:?}");
     place.verify();
     replays(&place.path("data"));
 }
