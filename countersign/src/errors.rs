@@ -120,6 +120,7 @@ codes! {
     Listen = "C0814", Failed, "choose another address with --listen; `127.0.0.1:0` takes any free port";
     Config = "C0815", Invalid, "the servers of a door are described in docs/mcp.md; secrets come from a `file` or a `command`";
     Unwatched = "C0816", Invalid, "run it in a terminal; scripts use `countersign tools accept SERVER TOOL DIGEST`";
+    OpenDoor = "C0817", Usage, "give --token-file FILE, or listen on 127.0.0.1; --no-auth lets in whoever reaches the address";
     ClientFile = "C0821", Invalid, "nothing was written; mend the file (no comments, no duplicate keys), or put `countersign mcp --` in front of the server's command by hand";
     NoClient = "C0822", Invalid, "check the client, --project, --config and --server; a client writes its file when it gets its first server";
     Unwritten = "C0823", Invalid, "nothing was written; read the difference, then answer in a terminal, or add --yes";

@@ -230,7 +230,7 @@ fn servers_of_a_file_have_paths_rules_and_secrets_of_their_own() {
     let env = scene.path("env");
     let script = format!("printenv LEVEL KEY > {}; exec \"$@\"", env.display());
     std::fs::write(scene.path("key"), "hunter2\n").unwrap();
-    std::fs::write(scene.path("door.token"), "open-sesame\n").unwrap();
+    std::fs::write(scene.path("door.token"), "open-sesame-and-more\n").unwrap();
     let config = format!(
         r#"
         token_file = "door.token"
@@ -259,7 +259,7 @@ fn servers_of_a_file_have_paths_rules_and_secrets_of_their_own() {
     let door = Door::start(command.arg("--config").arg(scene.path("servers.toml")));
     let client = |name: &str| Client {
         path: format!("/mcp/{name}"),
-        more: "authorization: Bearer open-sesame\r\n".to_owned(),
+        more: "authorization: Bearer open-sesame-and-more\r\n".to_owned(),
         ..door.client()
     };
     // Without the token nobody gets in, and nothing is started.

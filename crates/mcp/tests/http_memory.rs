@@ -58,15 +58,7 @@ async fn what_a_server_does_not_read_takes_its_share_of_the_room() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_does_not_read_is_sent_nothing_more() {
-    let deaf = Upstream::Command(Program {
-        shown: "sleep".to_owned(),
-        command: Arc::new(|| {
-            let mut command = Command::new("sleep");
-            command.arg("60");
-            command
-        }),
-        guard: Arc::new(|| None),
-    });
+    let deaf = program(&["sleep", "60"]);
     let web = Web::of(deaf, Arc::default(), Arc::default(), |_| {}).await;
     let mut client = web.client().await;
     let told = format!(
@@ -90,15 +82,7 @@ async fn a_program_that_does_not_read_is_sent_nothing_more() {
 /// leaves calls open that never end does not fill the machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn so_many_programs_run_and_no_more() {
-    let silent = Upstream::Command(Program {
-        shown: "sleep".to_owned(),
-        command: Arc::new(|| {
-            let mut command = Command::new("sleep");
-            command.arg("60");
-            command
-        }),
-        guard: Arc::new(|| None),
-    });
+    let silent = program(&["sleep", "60"]);
     let web = Web::of(silent, Arc::default(), Arc::default(), |limits| {
         limits.max_programs = 3;
     })
@@ -137,17 +121,8 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","
 /// What has ended takes no place, however long its session is remembered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_has_ended_makes_room_for_another_one() {
-    let brief = Upstream::Command(Program {
-        shown: "sh".to_owned(),
-        command: Arc::new(|| {
-            let mut command = Command::new("sh");
-            let answer =
-                r#"{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25"}}"#;
-            command.args(["-c", &format!("read -r line; echo '{answer}'")]);
-            command
-        }),
-        guard: Arc::new(|| None),
-    });
+    let answer = r#"{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25"}}"#;
+    let brief = program(&["sh", "-c", &format!("read -r line; echo '{answer}'")]);
     let web = Web::of(brief, Arc::default(), Arc::default(), |limits| {
         limits.max_programs = 2;
     })
@@ -166,4 +141,18 @@ async fn a_program_that_has_ended_makes_room_for_another_one() {
         clients.push(client);
     }
     assert_eq!(*web.opened.lock().unwrap(), 6);
+}
+
+/// A server that is started for each session by these words.
+fn program(words: &[&str]) -> Upstream {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    Upstream::Command(Program {
+        shown: words[0].clone(),
+        command: Arc::new(move || {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            command
+        }),
+        guard: Arc::new(|| None),
+    })
 }

@@ -57,6 +57,9 @@ pub(crate) struct Serve {
     /// A file with a token that clients must bring, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Let in whoever reaches an address that is not this machine's own, also without a token
+    #[arg(long)]
+    no_auth: bool,
     /// A name, other than this machine's own, that clients may call this by
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -88,7 +91,13 @@ impl Serve {
         };
         let places = self.places(std::mem::take(&mut config.servers))?;
         let access = self.access(&config)?;
-        let is_guarded = access.has_token();
+        let listen = self.listen.or(config.listen).unwrap_or(LISTEN);
+        if !listen.ip().is_loopback() && !access.has_token() && !self.no_auth {
+            // FAIL-CLOSED: names are compared, but everybody can claim them.
+            let text =
+                format!("whoever reaches {listen} could call, because no token is asked for");
+            return Err(Failure::new(Code::OpenDoor, text));
+        }
         let folder = self.rules.folder()?;
         let mut served: Vec<Served> = Vec::new();
         let mut watched: Vec<(Watch, Arc<Engine>)> = Vec::new();
@@ -149,13 +158,6 @@ impl Serve {
             .map(|one| (one.path.clone(), one.upstream.shown()))
             .collect();
         let door = Door::new(served, access, self.limits());
-        let listen = self.listen.or(config.listen).unwrap_or(LISTEN);
-        if !listen.ip().is_loopback() && !is_guarded {
-            output::stderr(&format!(
-                "countersign: whoever reaches {listen} may call: names are compared, and no token is asked for; \
-                 see --token-file"
-            ));
-        }
         door.run(listen, |address| {
             for (path, upstream) in shown {
                 let line = format!("countersign: http://{address}{path} stands before {upstream}");
@@ -244,6 +246,13 @@ impl Serve {
         }
         if let Some(path) = self.token_file.as_ref().or(config.token_file.as_ref()) {
             let token = config::Secret::File(path.clone()).reveal("token_file")?;
+            if token.chars().count() < SHORTEST_TOKEN {
+                let text = format!(
+                    "the token in `{}` has less than {SHORTEST_TOKEN} characters",
+                    path.display()
+                );
+                return Err(Failure::new(Code::Config, text));
+            }
             access = access.with_token(&token);
         }
         Ok(access)
@@ -363,6 +372,8 @@ fn named(text: &str) -> Result<(String, String, Upstream), Failure> {
     })
 }
 
+/// Shorter ones can be guessed.
+const SHORTEST_TOKEN: usize = 16;
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7300);
 
 #[cfg(test)]
