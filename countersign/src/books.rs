@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use countersign_canon::{Digest, Json, Limits, Numbers};
 use countersign_mcp::tools::Book;
@@ -11,6 +12,7 @@ use crate::folder;
 use crate::input;
 
 /// The folder of the books.
+#[derive(Clone)]
 pub(crate) struct Books {
     folder: PathBuf,
 }
@@ -91,6 +93,12 @@ impl Books {
             true => self.read(&file),
             false => Ok(Book::new(server)),
         }
+    }
+
+    /// How the book of a server stands: when it was written last, and its length.
+    pub(crate) fn stamp(&self, server: &str) -> Option<(SystemTime, u64)> {
+        let metadata = fs::metadata(self.file(server)).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
     }
 
     /// Whether the book of a server is that of this command. A book that knows no command takes this one.

@@ -212,3 +212,35 @@ fn posing(place: &Place) -> Client {
     command.args(["mcp", "--data"]).arg(place.path("data"));
     Client::start(command.args(["--server", "posing", "--", "python3", "-c", POSING]))
 }
+
+/// Somebody says so while a session is open: it need not begin anew.
+#[test]
+fn a_tool_that_is_accepted_as_reading_runs_in_sessions_that_are_open() {
+    let place = Place::new();
+    let mut client = place.wrapped(&[], &[]);
+    assert!(client.call(1, "echo").contains("SIDE_EFFECT_UNKNOWN"));
+    let listed = place.run(&["tools", "list"]);
+    let row = listed.lines().find(|row| row.contains(" echo ")).unwrap();
+    let (server, digest) = (
+        row.split_whitespace().next().unwrap(),
+        row.split_whitespace().last().unwrap(),
+    );
+    let accept = |reads: &[&str]| {
+        place.run(&[&["tools", "accept", server, "echo", digest], reads].concat());
+    };
+    let mut id = 1;
+    let mut becomes = |what: &str| {
+        (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            id += 1;
+            client.call(id, "echo").contains(what)
+        })
+    };
+    accept(&["--reads"]);
+    assert!(becomes("\"result\""));
+    // And it can be taken back.
+    accept(&[]);
+    assert!(becomes("SIDE_EFFECT_UNKNOWN"));
+    client.end();
+    place.verify();
+}

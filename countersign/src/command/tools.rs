@@ -42,4 +42,4 @@ impl Tools {
 }
 
 /// What whoever has accepted something should know.
-const OPEN_SESSIONS: &str = "countersign: sessions that are open go by it when their client lists the tools again, or starts anew";
+const OPEN_SESSIONS: &str = "countersign: sessions that are open go by it in a second; by a definition that has changed, when their client lists the tools again";

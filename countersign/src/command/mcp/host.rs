@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use countersign_engine::Engine;
 use countersign_mcp::stdio::Host;
@@ -47,6 +49,38 @@ impl Wrapper {
         let shelf = self.known(&turn)?.shelf();
         self.follow(&shelf);
         Ok(shelf)
+    }
+
+    /// Lets what people accept from now on count for sessions that are open, as long as the process lives. With a
+    /// manifest only the manifest counts.
+    pub(super) fn follow_book(&self) -> Result<(), Failure> {
+        if self.has_manifest {
+            return Ok(());
+        }
+        let books = self.books.clone();
+        let (identity, engine) = (self.identity.clone(), Arc::clone(&self.engine));
+        let twin = Self::new(books, identity, engine, false);
+        let thread = thread::Builder::new().name("tools".to_owned());
+        let started = thread.spawn(move || twin.look_after());
+        started
+            .map(drop)
+            .map_err(|error| Failure::new(Code::Server, error.to_string()))
+    }
+
+    fn look_after(&self) {
+        let mut seen = None;
+        loop {
+            thread::sleep(LOOK);
+            let now = self.books.stamp(self.identity.server());
+            if now == seen {
+                continue;
+            }
+            seen = now;
+            // FAIL-CLOSED: what cannot be read changes nothing, and what is held stays held.
+            if let Err(failure) = self.shelf() {
+                failure.report();
+            }
+        }
     }
 
     fn known(&self, turn: &Turn<'_>) -> Result<Known, Failure> {
@@ -111,3 +145,6 @@ fn say_what_is_unread(known: &Known) {
         ));
     }
 }
+
+/// How often somebody looks whether a book has changed.
+const LOOK: Duration = Duration::from_secs(1);

@@ -70,6 +70,7 @@ fn named_by(usual: &str, digest: Digest) -> String {
 }
 
 /// A server as its sessions know it.
+#[derive(Clone)]
 pub(super) struct Identity {
     server: String,
     /// Whether it is started by a command, and whether that is the one of its book.
@@ -114,6 +115,10 @@ impl Identity {
             server: server.to_owned(),
             fit: Some(fit),
         })
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.server
     }
 
     /// What is known now, and stays so as long as it is our turn.

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use countersign_canon::Json;
@@ -138,6 +139,7 @@ impl Serve {
                     folder: folder.clone(),
                     rules: place.rules,
                     follower: follower.clone(),
+                    follows_book: AtomicBool::new(false),
                 }),
             });
         }
@@ -277,6 +279,8 @@ struct Desk {
     folder: Folder,
     rules: Rules,
     follower: Option<Arc<Follower>>,
+    /// Whether somebody looks at what people accept.
+    follows_book: AtomicBool,
 }
 
 impl Reception for Desk {
@@ -304,6 +308,9 @@ impl Desk {
         let (engine, has_manifest) = (Arc::clone(&self.engine), self.rules.has_manifest());
         let wrapper = Wrapper::new(books, identity, engine, has_manifest);
         let shelf = wrapper.shelf()?;
+        if !self.follows_book.swap(true, Ordering::Relaxed) {
+            wrapper.follow_book()?;
+        }
         let (scope, server) = (self.rules.scope()?, self.server.as_str());
         if let Some(follower) = &self.follower {
             follower.follow(&scope);

@@ -62,6 +62,7 @@ impl Wrap {
         let has_manifest = self.rules.has_manifest();
         let wrapper = Wrapper::new(books, identity, engine.clone(), has_manifest);
         let shelf = wrapper.shelf()?;
+        wrapper.follow_book()?;
         let scope = self.rules.scope()?;
         say_what_holds(&self.rules, &engine.policies(), &server);
         if !has_manifest {

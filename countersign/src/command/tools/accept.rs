@@ -16,8 +16,8 @@ use crate::output::{self, Format, inline};
 #[command(after_help = "\
 The digest is the one that `countersign tools list` shows: what is accepted is what was looked at,
 even if the server has shown something else since. What a server says about its own tools makes none
-of them a tool that only reads; --reads does. Connections that are open keep refusing the tool until
-they are made again. The log tells what was accepted, and by which account of this machine.
+of them a tool that only reads; --reads does. Sessions that are open go by that in a second; they refuse a
+tool that has changed until their client lists the tools again. The log tells what was accepted, and by which account of this machine.
 
 Examples:
   countersign tools accept files read_file sha256:4f0c…
