@@ -244,6 +244,8 @@ fn question(frames: &[String]) -> (String, countersign_canon::Json) {
         Some("elicitation/create")
     );
     let id = asked.get("id").unwrap().as_str().unwrap().to_owned();
+    // Nothing that the server has seen tells how our questions are called.
+    assert!(id.starts_with("countersign-0ther-q"), "{id}");
     (id, asked.get("params").unwrap().clone())
 }
 
@@ -295,6 +297,7 @@ fn a_client_with_forms_is_told_and_its_answer_approves_nothing() {
         1,
         "the first answer is recorded; the others answer nothing"
     );
+    assert!(!scene.server.concat().contains("0ther"));
     scene.decide(Decision::Approved);
     let got = scene.pass(LOOK);
     assert!(json(got.last().unwrap()).get("result").is_some(), "{got:?}");

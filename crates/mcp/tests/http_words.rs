@@ -10,6 +10,8 @@
 mod scene;
 mod web;
 
+use countersign_approval::{Decision, State};
+use scene::call;
 use web::{Answer, Seen, Web};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
@@ -97,6 +99,39 @@ async fn what_comes_with_an_http_error_is_no_message_that_nobody_has_looked_at()
                 assert_eq!(got.status, 400, "{verb} {message} {got:?}");
             }
         }
+        web.close().await;
+    }
+}
+
+/// Only some statuses prove that nothing was run: of the others the log does not claim it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_may_have_run_is_not_said_to_have_failed() {
+    for (status, expect) in [
+        (400, State::Failed),
+        (404, State::Failed),
+        (408, State::Unknown),
+        (409, State::Unknown),
+        (429, State::Unknown),
+        (499, State::Unknown),
+        (503, State::Unknown),
+    ] {
+        let refuses = move |seen: &Seen| {
+            let refused = || Answer::Body(status, "content-type: text/plain\r\n", b"no".to_vec());
+            seen.is_call().then(refused)
+        };
+        let web = Web::with(refuses, |_| {}).await;
+        web.register_approver();
+        let mut client = web.client().await;
+        client.initialize().await;
+        client.start("POST", "", &call("1", "deploy", "{}")).await;
+        web.until("people are asked", |web| {
+            web.approvals() == [State::Pending]
+        })
+        .await;
+        web.decide(Decision::Approved);
+        let got = client.finish().await;
+        assert!(got.body.contains("SERVER_ERROR"), "{status} {got:?}");
+        assert_eq!(web.approvals(), [expect], "{status}");
         web.close().await;
     }
 }
