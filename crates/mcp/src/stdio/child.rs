@@ -107,3 +107,22 @@ fn ending(status: ExitStatus) -> Ending {
         (None, None) => Ending::Code(1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+    use rustix::process::test_kill_process_group;
+
+    use super::*;
+
+    #[test]
+    fn a_server_ends_with_whoever_has_it() {
+        let mut command = Command::new("sleep");
+        let (server, pipes) = Server::start(command.arg("60")).unwrap();
+        let group = server.group();
+        test_kill_process_group(group).unwrap();
+        drop((server, pipes));
+        assert!(test_kill_process_group(group).is_err());
+    }
+}
