@@ -6,7 +6,6 @@ use std::time::Duration;
 use countersign_api::Role;
 use countersign_approval::{BallotPaper, CallDecision, Decision, Human, SigningKey, UnixMs};
 use countersign_canon::Json;
-use countersign_event::{EventType, Payload, Scope};
 
 use crate::scene::{Answer, Scene, json};
 
@@ -450,14 +449,7 @@ fn an_outcome_that_can_never_be_recorded_keeps_no_place() {
     let agent = scene.token(Role::Agent);
     let allowed = propose(&scene, &agent, "read_file", r#"{"path":"/w/a"}"#);
     let (id, permit) = (allowed.text("action_id"), allowed.text("permit"));
-    let scope = Scope::new("acme", "s1").unwrap();
-    let payload = Payload::admit(EventType::Termination, json("{}")).unwrap();
-    assert!(
-        scene
-            .engine
-            .record(&scope, EventType::Termination, payload)
-            .is_ok()
-    );
+    scene.terminate("acme", "s1");
     let tell = || {
         let body = format!(r#"{{"permit":"{permit}","content":"hello"}}"#);
         scene.post(&format!("/v1/actions/{id}/result"), &agent, &body)

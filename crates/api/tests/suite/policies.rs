@@ -2,30 +2,24 @@
 
 use countersign_api::Role;
 use countersign_canon::Json;
-use countersign_event::{EventType, Payload, Scope};
 
-use crate::scene::{Scene, json};
+use crate::scene::Scene;
+
+/// A set whose manifest declares this tool.
+fn set(tool: &str) -> String {
+    format!(
+        r#"{{"manifest":{{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{{"tools":{{"{tool}":{{"side_effect":"read"}}}}}}}}}}"#
+    )
+}
 
 /// A version whose coming into force is not in the log does not come into force, also not later.
 #[test]
 fn policies_that_cannot_be_recorded_are_no_version() {
     let scene = Scene::new(None);
     let operator = scene.token(Role::Operator);
-    let set = |tool: &str| {
-        format!(
-            r#"{{"manifest":{{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{{"tools":{{"{tool}":{{"side_effect":"read"}}}}}}}}}}"#
-        )
-    };
     let first = scene.post("/v1/policies/activate", &operator, &set("one"));
     assert_eq!(first.status, 201);
-    let scope = Scope::new("countersign", "policy").unwrap();
-    let payload = Payload::admit(EventType::Termination, json("{}")).unwrap();
-    assert!(
-        scene
-            .engine
-            .record(&scope, EventType::Termination, payload)
-            .is_ok()
-    );
+    scene.terminate("countersign", "policy");
     let second = scene.post("/v1/policies/activate", &operator, &set("two"));
     assert!(second.status >= 400, "{}", second.status);
     let shown = scene.get("/v1/policies", &operator);
@@ -41,11 +35,6 @@ fn policies_are_tried_put_in_force_and_taken_back() {
     let operator = scene.token(Role::Operator);
     let auditor = scene.token(Role::Auditor);
     let agent = scene.token(Role::Agent);
-    let set = |tool: &str| {
-        format!(
-            r#"{{"manifest":{{"schema":"countersign/manifest/v1","name":"n","version":"1.0.0","publisher":"p","permissions":{{"tools":{{"{tool}":{{"side_effect":"read"}}}}}}}}}}"#
-        )
-    };
     let allows = |tool: &str| {
         let body = format!(
             r#"{{"event":{{"event_type":"TOOL_CALL_PROPOSED","payload":{{"tool_name":"{tool}","args":{{}}}}}},"snapshot":{{}}}}"#

@@ -8,7 +8,7 @@ use std::time::Duration;
 use countersign_api::{Api, Door, NewToken, PolicyBook, Role, Settings};
 use countersign_canon::{Json, Limits, Numbers};
 use countersign_engine::{Engine, SystemClock};
-use countersign_event::{SessionId, TenantId};
+use countersign_event::{EventType, Payload, Scope, SessionId, TenantId};
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
@@ -103,6 +103,14 @@ impl Scene {
         let (text, row) = token.issue(1).unwrap();
         assert!(self.engine.store().add_token(row).unwrap());
         text
+    }
+
+    /// The session takes nothing more.
+    pub(crate) fn terminate(&self, tenant: &str, session: &str) {
+        let scope = Scope::new(tenant, session).unwrap();
+        let payload = Payload::admit(EventType::Termination, json("{}")).unwrap();
+        let ended = self.engine.record(&scope, EventType::Termination, payload);
+        assert!(ended.is_ok());
     }
 
     pub(crate) fn get(&self, path: &str, token: &str) -> Answer {
