@@ -12,6 +12,7 @@
 
 mod approval;
 mod audit;
+mod backlog;
 mod checkpoint;
 mod cursor;
 mod durability;

@@ -86,7 +86,11 @@ impl Queue {
             return false;
         };
         let _closes = ClosesOnPanic(self);
-        match writer.commit_at_once(batch) {
+        match writer.commit_within(AT_ONCE, batch) {
+            None if writer.has_backlog() => {
+                self.waiting().commands.push_back(Command::CatchUp);
+                false
+            }
             None => is_all,
             Some(batch) => {
                 let first = Command::Append(batch, Haste::Now);
@@ -113,12 +117,24 @@ impl Queue {
     /// The work of the writer's thread, until the queue is closed and empty.
     pub(crate) fn run(&self) {
         let _closes = ClosesOnPanic(self);
+        let mut put_off = 0;
         while self.tidy() && self.wait_until_due() {
             if let Ok(mut writer) = self.writer.lock()
                 && let Some(writer) = writer.as_mut()
                 && let Some(command) = self.take(Waiting::next)
             {
-                writer.run(command);
+                put_off = match command {
+                    Command::Append(batch, Haste::Soon) if put_off < MOST_PUT_OFF => {
+                        match self.wrote_or_put_off(writer, batch) {
+                            true => 0,
+                            false => put_off + 1,
+                        }
+                    }
+                    command => {
+                        writer.run(command);
+                        0
+                    }
+                };
             }
         }
         // Whoever broke off has left nothing to close.
@@ -127,6 +143,20 @@ impl Queue {
         {
             writer.close();
         }
+    }
+
+    /// Events that nobody waits for give way while another process writes, because somebody may wait for
+    /// what that one does.
+    fn wrote_or_put_off(&self, writer: &mut Writer, batch: Vec<Job>) -> bool {
+        let Some(batch) = writer.commit_within(Duration::ZERO, batch) else {
+            return true;
+        };
+        let mut waiting = self.waiting();
+        let due = Instant::now() + LINGER;
+        waiting.due = Some(waiting.due.map_or(due, |earlier| earlier.min(due)));
+        let first = Command::Append(batch, Haste::Soon);
+        waiting.commands.push_front(first);
+        false
     }
 
     /// Takes something that waits, for whoever has the writer.
@@ -228,7 +258,10 @@ impl Waiting {
     /// What is done next in one go.
     fn next(&mut self) -> Option<Command> {
         match self.commands.front()? {
-            Command::Append(..) => Some(Command::Append(self.batch(), Haste::Now)),
+            Command::Append(..) => {
+                let (batch, haste) = self.batch();
+                Some(Command::Append(batch, haste))
+            }
             _ => self.commands.pop_front(),
         }
     }
@@ -237,21 +270,24 @@ impl Waiting {
     fn events(&mut self) -> Option<Vec<Job>> {
         let is_append = |command: &Command| matches!(command, Command::Append(..));
         let takes = !self.commands.is_empty() && self.commands.iter().all(is_append);
-        takes.then(|| self.batch())
+        takes.then(|| self.batch().0)
     }
 
-    /// Events, up to a limit or to something else.
-    fn batch(&mut self) -> Vec<Job> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
+    /// Events, up to a limit or to something else, and whether somebody waits for any of them.
+    fn batch(&mut self) -> (Vec<Job>, Haste) {
+        let (mut batch, mut bytes, mut haste) = (Vec::new(), 0, Haste::Soon);
         while let Some(Command::Append(..)) = self.commands.front()
             && batch.len() < MAX_BATCH_EVENTS
             && bytes < MAX_BATCH_BYTES
-            && let Some(Command::Append(jobs, _)) = self.commands.pop_front()
+            && let Some(Command::Append(jobs, its_haste)) = self.commands.pop_front()
         {
             bytes += jobs.iter().map(Job::len).sum::<usize>();
             batch.extend(jobs);
+            if its_haste != Haste::Soon {
+                haste = Haste::Now;
+            }
         }
-        batch
+        (batch, haste)
     }
 }
 
@@ -271,6 +307,11 @@ impl Drop for ClosesOnPanic<'_> {
 const QUEUE_LENGTH: usize = 4096;
 /// How long events that nobody waits for may wait for others.
 const LINGER: Duration = Duration::from_millis(2);
+/// How often they give way to other processes.
+const MOST_PUT_OFF: u32 = 16;
+/// How long a caller who writes waits for another process: as long as a few commits take, and no longer than
+/// one on a slow disk.
+const AT_ONCE: Duration = Duration::from_millis(1);
 const MAX_BATCH_EVENTS: usize = 1024;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
@@ -290,7 +331,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::new(parent.path().join("data"));
         let db = schema::open_writer(&folder, Durability::Full).unwrap();
-        let writer = Writer::new(db, AuditFile::new(&folder), None, observer);
+        let writer = Writer::new(db, AuditFile::new(&folder), None, observer).unwrap();
         (parent, Queue::new(writer))
     }
 

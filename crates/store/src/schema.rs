@@ -11,6 +11,10 @@ use crate::{Durability, Error, Folder};
 
 /// How long a statement waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// As long as some commits of other processes take, pauses are short.
+const BRIEF: Duration = Duration::from_millis(10);
+const BRIEF_PAUSE: Duration = Duration::from_micros(50);
+const LONG_PAUSE: Duration = Duration::from_millis(2);
 /// The pragma that has the version of the schema.
 pub(crate) const VERSION: &str = "user_version";
 /// "CSGN" in the file header says whose file this is.
@@ -52,11 +56,11 @@ pub(crate) fn open_reader(folder: &Folder) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(&path, flags);
     let mut connection = opened.map_err(|error| why_closed(error, &path))?;
-    settle(&connection)?;
+    settle(&mut connection)?;
     let mut migrations = version(&connection, &path);
     if let (Err(Error::Database(_)), Some(uri)) = (&migrations, folder.frozen_database()) {
         connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
-        settle(&connection)?;
+        settle(&mut connection)?;
         migrations = version(&connection, &path);
     }
     match migrations? {
@@ -91,14 +95,23 @@ fn why_closed(error: rusqlite::Error, path: &Path) -> Error {
 
 /// Moves the write-ahead log into the database and empties it, so that nothing which was
 /// overwritten lives on there. `false` while a reader holds an old state.
-pub(crate) fn empty_wal(db: &Connection, wait: Duration) -> bool {
-    let emptied = db.busy_timeout(wait).and_then(|()| {
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            row.get::<_, i64>(0)
-        })
+pub(crate) fn empty_wal(db: &mut Connection, wait: Duration) -> bool {
+    checkpoint(db, "TRUNCATE", wait)
+}
+
+/// Moves the write-ahead log into the database; the next transaction writes over it. `false` while a reader
+/// holds an old state, or somebody else is at it.
+pub(crate) fn rewind_wal(db: &mut Connection, wait: Duration) -> bool {
+    checkpoint(db, "RESTART", wait)
+}
+
+fn checkpoint(db: &mut Connection, mode: &str, wait: Duration) -> bool {
+    let done = wait_for_others(db, wait).and_then(|()| {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        db.query_row(&sql, [], |row| row.get::<_, i64>(0))
     });
-    let restored = db.busy_timeout(BUSY_TIMEOUT);
-    emptied == Ok(0) && restored.is_ok()
+    let restored = wait_for_others(db, BUSY_TIMEOUT);
+    done == Ok(0) && restored.is_ok()
 }
 
 fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Error> {
@@ -108,14 +121,12 @@ fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Err
     let opened = Connection::open_with_flags(path, flags);
     let mut connection = opened.map_err(|error| why_closed(error, path))?;
     refuse_read_only(&connection, path)?;
-    settle(&connection)?;
+    settle(&mut connection)?;
     version(&connection, path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", durability.pragma())?;
     // Has a meaning on macOS only, where a plain fsync leaves data in the drive's cache.
     connection.pragma_update(None, "fullfsync", true)?;
-    // A small write-ahead log keeps the slowest commits short.
-    connection.pragma_update(None, "wal_autocheckpoint", 1000)?;
     // SECURITY: an erased key must not live on in unused parts of the file.
     connection.pragma_update(None, "secure_delete", true)?;
     migrate(&mut connection, path)?;
@@ -125,12 +136,37 @@ fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Err
 }
 
 /// What every connection has in common.
-fn settle(connection: &Connection) -> Result<(), Error> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+fn settle(connection: &mut Connection) -> Result<(), Error> {
+    wait_for_others(connection, BUSY_TIMEOUT)?;
     // Otherwise the planner looks at the values, and a cached statement is prepared anew whenever it
     // gets other ones: that costs more than to run it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
+}
+
+/// Statements wait for other processes, up to `longest`.
+///
+/// Whoever writes is done within a millisecond, as a rule. SQLite's own patience begins with a pause of one,
+/// in which others come first.
+pub(crate) fn wait_for_others(
+    connection: &mut Connection,
+    longest: Duration,
+) -> rusqlite::Result<()> {
+    let mut since = Instant::now();
+    connection.busy_handler(Some(move |pauses| {
+        if pauses == 0 {
+            since = Instant::now();
+        }
+        let waited = since.elapsed();
+        let waits = waited < longest;
+        if waits {
+            std::thread::sleep(match waited < BRIEF {
+                true => BRIEF_PAUSE,
+                false => LONG_PAUSE,
+            });
+        }
+        waits
+    }))
 }
 
 /// Checkpoints say what an acknowledgement was worth, so the tree remembers a writer that does not wait
@@ -241,5 +277,64 @@ fn retry_while_busy<T>(mut open: impl FnMut() -> Result<T, Error>) -> Result<T, 
             }
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use rusqlite::{Connection, ErrorCode};
+
+    use super::{BRIEF, wait_for_others};
+
+    const BEGIN: &str = "BEGIN IMMEDIATE";
+    const END: &str = "ROLLBACK";
+
+    #[test]
+    fn whoever_waits_gives_up_in_the_end_and_waits_as_long_the_next_time() {
+        let (_folder, holder, mut waiter) = two_connections();
+        holder.execute_batch(BEGIN).unwrap();
+        for longest in [Duration::ZERO, Duration::from_micros(200), BRIEF * 3] {
+            wait_for_others(&mut waiter, longest).unwrap();
+            for _ in 0..2 {
+                let since = Instant::now();
+                let refused = waiter.execute_batch(BEGIN).unwrap_err();
+                let code = refused.sqlite_error_code();
+                assert_eq!(
+                    code,
+                    Some(ErrorCode::DatabaseBusy),
+                    "{longest:?}: {refused}"
+                );
+                assert!(since.elapsed() >= longest, "{longest:?}");
+            }
+        }
+        holder.execute_batch(END).unwrap();
+        waiter.execute_batch(BEGIN).unwrap();
+    }
+
+    #[test]
+    fn whoever_waits_goes_on_when_the_other_is_done() {
+        let (_folder, holder, mut waiter) = two_connections();
+        wait_for_others(&mut waiter, Duration::from_secs(600)).unwrap();
+        for held in [BRIEF / 10, BRIEF * 3] {
+            holder.execute_batch(BEGIN).unwrap();
+            std::thread::scope(|scope| {
+                let waiter = &mut waiter;
+                let waits = scope.spawn(move || waiter.execute_batch(BEGIN));
+                std::thread::sleep(held);
+                assert!(!waits.is_finished(), "began while another one was writing");
+                holder.execute_batch(END).unwrap();
+                waits.join().unwrap().unwrap();
+            });
+            waiter.execute_batch(END).unwrap();
+        }
+    }
+
+    fn two_connections() -> (tempfile::TempDir, Connection, Connection) {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("log.db")).unwrap();
+        let (holder, waiter) = (open(), open());
+        (folder, holder, waiter)
     }
 }

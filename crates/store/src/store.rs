@@ -86,7 +86,8 @@ impl Store {
         let reader = Reader::open(folder)?;
         let audit = AuditFile::new(folder);
         let room = Room::new(folder, options.durability);
-        let queue = Queue::new(Writer::new(db, audit, room, options.observer.clone()));
+        let writer = Writer::new(db, audit, room, options.observer.clone())?;
+        let queue = Queue::new(writer);
         let writing = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("log-writer".to_owned())

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, Transaction
 use tokio::sync::oneshot;
 
 use crate::audit::{Added, AuditFile};
+use crate::backlog::Backlog;
 use crate::lane::{self, Flight, Lane, NO_KEY};
 use crate::room::Room;
 use crate::{Change, Conflict, Error, Observer, Step, schema};
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Exclusive(Work),
     /// A short transaction that changes no session.
     Between(Work),
+    /// Nothing but what the writer's thread does after each command.
+    CatchUp,
 }
 
 pub(crate) type Work = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -87,6 +90,7 @@ pub(crate) struct Writer {
     audit: AuditFile,
     room: Option<Room>,
     heads: Heads,
+    backlog: Backlog,
     /// Whether the write-ahead log may hold keys that were erased or wrapped anew.
     unclean: bool,
     observer: Option<Observer>,
@@ -109,21 +113,23 @@ type Transacted = Result<(Vec<Result<Recorded, Error>>, Added), Error>;
 
 impl Writer {
     pub(crate) fn new(
-        db: Connection,
+        mut db: Connection,
         audit: AuditFile,
         room: Option<Room>,
         observer: Option<Observer>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let backlog = Backlog::watch(&mut db)?;
         // Whoever had the folder before may have been killed before it could clean up.
-        Self {
+        Ok(Self {
             db,
             audit,
             room,
             heads: Heads::default(),
+            backlog,
             unclean: true,
             observer,
             latest: UnixMs::new(0),
-        }
+        })
     }
 
     /// Does what is asked.
@@ -136,13 +142,26 @@ impl Writer {
                 self.unclean = true;
             }
             Command::Between(work) => work(&mut self.db),
+            Command::CatchUp => (),
+        }
+        self.catch_up();
+    }
+
+    /// Whether there is something to do that nobody should wait for.
+    pub(crate) fn has_backlog(&mut self) -> bool {
+        self.backlog.is_due()
+    }
+
+    fn catch_up(&mut self) {
+        if self.backlog.is_due() {
+            self.backlog.clear(&mut self.db);
         }
     }
 
     /// Cleans up, if it has to be.
     pub(crate) fn tidy(&mut self) {
         if self.unclean {
-            self.unclean = !schema::empty_wal(&self.db, Duration::ZERO);
+            self.unclean = !schema::empty_wal(&mut self.db, Duration::ZERO);
         }
     }
 
@@ -158,13 +177,13 @@ impl Writer {
         self.tell(batch, written);
     }
 
-    /// The same without waiting for another process that is writing: then the events come back.
-    pub(crate) fn commit_at_once(&mut self, batch: Vec<Job>) -> Option<Vec<Job>> {
-        let hurried = self.db.busy_timeout(Duration::ZERO);
+    /// The same, unless another process is still writing after a while: then the events come back.
+    pub(crate) fn commit_within(&mut self, wait: Duration, batch: Vec<Job>) -> Option<Vec<Job>> {
+        let hurried = schema::wait_for_others(&mut self.db, wait);
         let written = hurried
             .map_err(Error::from)
             .and_then(|()| self.write(&batch));
-        let patient = self.db.busy_timeout(schema::BUSY_TIMEOUT);
+        let patient = schema::wait_for_others(&mut self.db, schema::BUSY_TIMEOUT);
         match patient.map_err(Error::from).and(written) {
             Err(Error::Busy) => {
                 self.heads.forget();

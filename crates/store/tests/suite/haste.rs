@@ -4,14 +4,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use countersign_event::Scope;
 use countersign_store::{At, Error, Haste, Options, Pending, Step, Store};
+use rusqlite::Connection;
 
 use crate::gate::gated;
 use crate::scene::{contents, new_folder, note, open, scope, verified};
 
-fn append(haste: Haste, scope: &Scope, text: &str, store: &Store) -> Result<Pending, Error> {
+pub(crate) fn append(
+    haste: Haste,
+    scope: &Scope,
+    text: &str,
+    store: &Store,
+) -> Result<Pending, Error> {
     let draft = note(scope, text);
     let event = vec![(draft.event_type, draft.payload, None)];
     let pending = store.append_all(scope, draft.ts_unix_ms, event, At::Next, haste);
@@ -41,6 +48,46 @@ fn events_that_nobody_waits_for_share_the_commit_of_the_next_and_come_without_on
         let alone = append(Haste::Soon, &scope, "last", &store).unwrap();
         assert_eq!(alone.wait().unwrap().seq(), 2 * rounds);
     }
+}
+
+#[test]
+fn events_that_nobody_waits_for_give_way_to_another_process_and_come_in_the_end() {
+    let (_parent, folder) = new_folder();
+    let commits = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&commits);
+    let (store, gate) = gated(&folder, 0, move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    drop(gate);
+    let scope = scope("s");
+    let other = Connection::open(folder.database()).unwrap();
+    other.busy_timeout(Duration::from_secs(10)).unwrap();
+    let rounds = 20;
+    for round in 0..rounds {
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let soon = append(Haste::Soon, &scope, "soon", &store).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        let now = append(Haste::Here, &scope, "now", &store).unwrap();
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(now.wait().unwrap().seq(), 2 * round + 1);
+        assert_eq!(soon.wait().unwrap().seq(), 2 * round);
+    }
+    // How often depends on the machine.
+    assert!(commits.load(Ordering::Relaxed) < 2 * rounds);
+
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let alone = append(Haste::Soon, &scope, "alone", &store).unwrap();
+    thread::sleep(Duration::from_millis(200));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(alone.wait().unwrap().seq(), 2 * rounds);
+
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let last = append(Haste::Soon, &scope, "last", &store).unwrap();
+    let closes = thread::spawn(move || drop(store));
+    thread::sleep(Duration::from_millis(50));
+    other.execute_batch("ROLLBACK").unwrap();
+    closes.join().unwrap();
+    assert_eq!(last.wait().unwrap().seq(), 2 * rounds + 1);
 }
 
 #[test]
@@ -118,7 +165,7 @@ fn who_writes_itself_has_the_answer_at_once_unless_somebody_is_at_it() {
 }
 
 #[test]
-fn who_writes_itself_does_not_wait_for_another_process_that_writes() {
+fn who_writes_itself_does_not_wait_long_for_another_process_that_writes() {
     let (_parent, folder) = new_folder();
     let here = open(&folder);
     let mine = scope("mine");

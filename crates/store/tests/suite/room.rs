@@ -5,9 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use countersign_event::Scope;
-use countersign_store::{Durability, Folder, Options, Store};
+use countersign_store::{Durability, Folder, Haste, Options, Store};
 use rusqlite::Connection;
 
+use crate::haste::append;
 use crate::scene::{contents, files, new_folder, note, open, scope, verified};
 
 fn length(folder: &Folder) -> u64 {
@@ -57,6 +58,31 @@ fn the_log_grows_seldom_and_not_without_end() {
     lengths.dedup();
     // Frame by frame it would be hundreds of times.
     assert!(lengths.len() < 24, "{lengths:?}");
+}
+
+/// There is always somebody who writes, so nobody finds the log in a state in which it can be begun anew.
+#[test]
+fn the_log_stays_short_where_many_write_without_a_pause() {
+    let (_parent, folder) = new_folder();
+    let stores: Vec<_> = (0..8).map(|_| open(&folder)).collect();
+    let longest = thread::scope(|threads| {
+        let write = |(number, store)| {
+            let folder = &folder;
+            threads.spawn(move || {
+                let scope = scope(&format!("{number}"));
+                let wrote = texts(400).into_iter().map(|text| {
+                    let pending = append(Haste::Here, &scope, &text, store).unwrap();
+                    let _recorded = pending.wait().unwrap();
+                    length(folder)
+                });
+                wrote.max().unwrap()
+            })
+        };
+        let writing: Vec<_> = stores.iter().enumerate().map(write).collect();
+        let lengths = writing.into_iter().map(|it| it.join().unwrap());
+        lengths.max().unwrap()
+    });
+    assert!(longest < 8 << 20, "{longest}");
 }
 
 #[test]
