@@ -143,5 +143,5 @@ pub(crate) fn hash_each(texts: &[&[u8]]) {
 }
 
 const PAGE: usize = 4096;
-/// As large as the store lets its write-ahead log become.
+/// As large as the write-ahead log of a store becomes, as a rule.
 const RECYCLED: usize = 1000 * PAGE;

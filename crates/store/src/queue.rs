@@ -23,6 +23,8 @@ struct Waiting {
     commands: VecDeque<Command>,
     /// When the first of them has waited long enough.
     due: Option<Instant>,
+    /// How often the first of them gave way to other processes.
+    put_off: u32,
     /// Nothing more comes.
     is_closed: bool,
     thread: Thread,
@@ -36,7 +38,7 @@ enum Thread {
     Awake,
     /// It sleeps until it is woken.
     Asleep,
-    /// It sleeps until what is there is due, or what comes now would be.
+    /// It sleeps until what is there is due; what comes now and is waited for by nobody has time until then.
     Lingers,
 }
 
@@ -65,8 +67,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Writes what is there on this thread, unless somebody is at it, here or in another process: then the
-    /// writer's thread does, and waits. What comes meanwhile is left to those who bring it.
+    /// Writes what is there on this thread, unless somebody is at it, here, or for long in another process: then
+    /// the writer's thread does, and waits. What comes meanwhile is left to those who bring it.
     pub(crate) fn write_here(&self) {
         let is_written = match self.writer.try_lock() {
             Ok(mut writer) => writer.as_mut().is_some_and(|it| self.write_with(it)),
@@ -117,24 +119,11 @@ impl Queue {
     /// The work of the writer's thread, until the queue is closed and empty.
     pub(crate) fn run(&self) {
         let _closes = ClosesOnPanic(self);
-        let mut put_off = 0;
         while self.tidy() && self.wait_until_due() {
             if let Ok(mut writer) = self.writer.lock()
                 && let Some(writer) = writer.as_mut()
-                && let Some(command) = self.take(Waiting::next)
             {
-                put_off = match command {
-                    Command::Append(batch, Haste::Soon) if put_off < MOST_PUT_OFF => {
-                        match self.wrote_or_put_off(writer, batch) {
-                            true => 0,
-                            false => put_off + 1,
-                        }
-                    }
-                    command => {
-                        writer.run(command);
-                        0
-                    }
-                };
+                self.do_next(writer);
             }
         }
         // Whoever broke off has left nothing to close.
@@ -145,18 +134,29 @@ impl Queue {
         }
     }
 
+    fn do_next(&self, writer: &mut Writer) {
+        match self.take(Waiting::next) {
+            Some((Command::Append(batch, Haste::Soon), put_off)) if put_off < MOST_PUT_OFF => {
+                self.write_or_put_off(batch, put_off, writer);
+            }
+            Some((command, _)) => writer.run(command),
+            None => (),
+        }
+        writer.catch_up();
+    }
+
     /// Events that nobody waits for give way while another process writes, because somebody may wait for
     /// what that one does.
-    fn wrote_or_put_off(&self, writer: &mut Writer, batch: Vec<Job>) -> bool {
+    fn write_or_put_off(&self, batch: Vec<Job>, put_off: u32, writer: &mut Writer) {
         let Some(batch) = writer.commit_within(Duration::ZERO, batch) else {
-            return true;
+            return;
         };
         let mut waiting = self.waiting();
-        let due = Instant::now() + LINGER;
+        let due = Instant::now() + PUT_OFF;
         waiting.due = Some(waiting.due.map_or(due, |earlier| earlier.min(due)));
+        waiting.put_off = put_off + 1;
         let first = Command::Append(batch, Haste::Soon);
         waiting.commands.push_front(first);
-        false
     }
 
     /// Takes something that waits, for whoever has the writer.
@@ -164,6 +164,7 @@ impl Queue {
         let mut waiting = self.waiting();
         let was_full = waiting.is_full();
         let taken = by(&mut waiting);
+        waiting.put_off = 0;
         // What is left has waited since before now.
         waiting.due = (!waiting.commands.is_empty()).then(Instant::now);
         drop(waiting);
@@ -255,15 +256,16 @@ impl Waiting {
         wakes
     }
 
-    /// What is done next in one go.
-    fn next(&mut self) -> Option<Command> {
-        match self.commands.front()? {
+    /// What is done next in one go, and how often it was put off.
+    fn next(&mut self) -> Option<(Command, u32)> {
+        let command = match self.commands.front()? {
             Command::Append(..) => {
                 let (batch, haste) = self.batch();
-                Some(Command::Append(batch, haste))
+                Command::Append(batch, haste)
             }
-            _ => self.commands.pop_front(),
-        }
+            _ => self.commands.pop_front()?,
+        };
+        Some((command, self.put_off))
     }
 
     /// Everything that waits, if it is nothing but events.
@@ -307,8 +309,9 @@ impl Drop for ClosesOnPanic<'_> {
 const QUEUE_LENGTH: usize = 4096;
 /// How long events that nobody waits for may wait for others.
 const LINGER: Duration = Duration::from_millis(2);
-/// How often they give way to other processes.
-const MOST_PUT_OFF: u32 = 16;
+/// They give way to another process for as long, and as often.
+const PUT_OFF: Duration = Duration::from_millis(8);
+const MOST_PUT_OFF: u32 = 4;
 /// How long a caller who writes waits for another process: as long as a few commits take, and no longer than
 /// one on a slow disk.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -321,7 +324,9 @@ mod tests {
     use std::sync::{Arc, OnceLock, Weak};
     use std::time::Instant;
 
-    use super::{LINGER, Queue, Thread, Waiting};
+    use rusqlite::Connection;
+
+    use super::{LINGER, MOST_PUT_OFF, PUT_OFF, Queue, Thread, Waiting};
     use crate::audit::AuditFile;
     use crate::writer::{Command, Haste, Writer};
     use crate::{Durability, Folder, Observer, Step, schema};
@@ -375,6 +380,31 @@ mod tests {
             };
             assert_eq!(waiting.add(nothing(haste)), wakes);
         }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_gives_way_some_times_and_then_waits_too() {
+        let (parent, queue) = queue(None);
+        let folder = Folder::new(parent.path().join("data"));
+        let other = Connection::open(folder.database()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        queue.put(nothing(Haste::Soon)).unwrap();
+        let mut writer = queue.writer.lock().unwrap();
+        let writer = writer.as_mut().unwrap();
+        for _ in 0..MOST_PUT_OFF {
+            let before = Instant::now();
+            queue.do_next(writer);
+            assert!(queue.waiting().due.unwrap() >= before + PUT_OFF);
+        }
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                std::thread::sleep(PUT_OFF);
+                other.execute_batch("ROLLBACK").unwrap();
+            });
+            queue.do_next(writer);
+        });
+        assert!(queue.waiting().commands.is_empty());
+        assert_eq!(queue.waiting().put_off, 0);
     }
 
     #[test]

@@ -11,10 +11,11 @@ use crate::{Durability, Error, Folder};
 
 /// How long a statement waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// As long as some commits of other processes take, pauses are short.
-const BRIEF: Duration = Duration::from_millis(10);
+/// For so long nobody sleeps: falling asleep and being woken takes a quarter of it.
+const AS_A_COMMIT: Duration = Duration::from_micros(500);
+const AS_SOME_COMMITS: Duration = Duration::from_millis(10);
 const BRIEF_PAUSE: Duration = Duration::from_micros(50);
-const LONG_PAUSE: Duration = Duration::from_millis(2);
+const LONG_PAUSE: Duration = Duration::from_millis(1);
 /// The pragma that has the version of the schema.
 pub(crate) const VERSION: &str = "user_version";
 /// "CSGN" in the file header says whose file this is.
@@ -93,27 +94,6 @@ fn why_closed(error: rusqlite::Error, path: &Path) -> Error {
     }
 }
 
-/// Moves the write-ahead log into the database and empties it, so that nothing which was
-/// overwritten lives on there. `false` while a reader holds an old state.
-pub(crate) fn empty_wal(db: &mut Connection, wait: Duration) -> bool {
-    checkpoint(db, "TRUNCATE", wait)
-}
-
-/// Moves the write-ahead log into the database; the next transaction writes over it. `false` while a reader
-/// holds an old state, or somebody else is at it.
-pub(crate) fn rewind_wal(db: &mut Connection, wait: Duration) -> bool {
-    checkpoint(db, "RESTART", wait)
-}
-
-fn checkpoint(db: &mut Connection, mode: &str, wait: Duration) -> bool {
-    let done = wait_for_others(db, wait).and_then(|()| {
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        db.query_row(&sql, [], |row| row.get::<_, i64>(0))
-    });
-    let restored = wait_for_others(db, BUSY_TIMEOUT);
-    done == Ok(0) && restored.is_ok()
-}
-
 fn prepare_writer(path: &Path, durability: Durability) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -160,13 +140,20 @@ pub(crate) fn wait_for_others(
         let waited = since.elapsed();
         let waits = waited < longest;
         if waits {
-            std::thread::sleep(match waited < BRIEF {
-                true => BRIEF_PAUSE,
-                false => LONG_PAUSE,
-            });
+            pause(waited);
         }
         waits
     }))
+}
+
+fn pause(waited: Duration) {
+    if waited < AS_A_COMMIT {
+        std::thread::yield_now();
+    } else if waited < AS_SOME_COMMITS {
+        std::thread::sleep(BRIEF_PAUSE);
+    } else {
+        std::thread::sleep(LONG_PAUSE);
+    }
 }
 
 /// Checkpoints say what an acknowledgement was worth, so the tree remembers a writer that does not wait
@@ -286,7 +273,7 @@ mod tests {
 
     use rusqlite::{Connection, ErrorCode};
 
-    use super::{BRIEF, wait_for_others};
+    use super::{AS_A_COMMIT, AS_SOME_COMMITS, wait_for_others};
 
     const BEGIN: &str = "BEGIN IMMEDIATE";
     const END: &str = "ROLLBACK";
@@ -295,7 +282,7 @@ mod tests {
     fn whoever_waits_gives_up_in_the_end_and_waits_as_long_the_next_time() {
         let (_folder, holder, mut waiter) = two_connections();
         holder.execute_batch(BEGIN).unwrap();
-        for longest in [Duration::ZERO, Duration::from_micros(200), BRIEF * 3] {
+        for longest in [Duration::ZERO, AS_A_COMMIT * 2, AS_SOME_COMMITS * 3] {
             wait_for_others(&mut waiter, longest).unwrap();
             for _ in 0..2 {
                 let since = Instant::now();
@@ -317,7 +304,7 @@ mod tests {
     fn whoever_waits_goes_on_when_the_other_is_done() {
         let (_folder, holder, mut waiter) = two_connections();
         wait_for_others(&mut waiter, Duration::from_secs(600)).unwrap();
-        for held in [BRIEF / 10, BRIEF * 3] {
+        for held in [AS_A_COMMIT / 2, AS_A_COMMIT * 2, AS_SOME_COMMITS * 3] {
             holder.execute_batch(BEGIN).unwrap();
             std::thread::scope(|scope| {
                 let waiter = &mut waiter;

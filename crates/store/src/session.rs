@@ -5,7 +5,7 @@ use countersign_event::{Line, Order, Scope, SessionId, TenantId};
 use rusqlite::{Connection, Row, ToSql, TransactionBehavior};
 use std::time::Duration;
 
-use crate::{Cursor, Error, Filter, PageError, Reader, identity, schema};
+use crate::{Cursor, Error, Filter, PageError, Reader, backlog, identity};
 
 /// One session, in a few numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +194,7 @@ pub(crate) fn erase(
     // SECURITY: the write-ahead log still holds the page with the old key; in the database
     // `secure_delete` has overwritten it.
     Ok(Erasure {
-        complete: schema::empty_wal(db, PATIENCE),
+        complete: backlog::empty(db, PATIENCE),
     })
 }
 

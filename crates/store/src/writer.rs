@@ -16,7 +16,7 @@ use crate::audit::{Added, AuditFile};
 use crate::backlog::Backlog;
 use crate::lane::{self, Flight, Lane, NO_KEY};
 use crate::room::Room;
-use crate::{Change, Conflict, Error, Observer, Step, schema};
+use crate::{Change, Conflict, Error, Observer, Step, backlog, schema};
 
 /// Proof that an event is durable: its transaction was committed and fsynced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Haste {
     /// nothing else to do than to wait for the disk.
     Here,
     /// Nobody waits for them: they may share the commit of what comes next, if that comes within a few
-    /// milliseconds.
+    /// milliseconds, or a few tens of them where other processes write.
     Soon,
 }
 
@@ -144,16 +144,15 @@ impl Writer {
             Command::Between(work) => work(&mut self.db),
             Command::CatchUp => (),
         }
-        self.catch_up();
     }
 
     /// Whether there is something to do that nobody should wait for.
-    pub(crate) fn has_backlog(&mut self) -> bool {
+    pub(crate) fn has_backlog(&self) -> bool {
         self.backlog.is_due()
     }
 
-    fn catch_up(&mut self) {
-        if self.backlog.is_due() {
+    pub(crate) fn catch_up(&mut self) {
+        if self.has_backlog() {
             self.backlog.clear(&mut self.db);
         }
     }
@@ -161,7 +160,7 @@ impl Writer {
     /// Cleans up, if it has to be.
     pub(crate) fn tidy(&mut self) {
         if self.unclean {
-            self.unclean = !schema::empty_wal(&mut self.db, Duration::ZERO);
+            self.unclean = !backlog::empty(&mut self.db, Duration::ZERO);
         }
     }
 

@@ -64,7 +64,7 @@ fn the_log_grows_seldom_and_not_without_end() {
 #[test]
 fn the_log_stays_short_where_many_write_without_a_pause() {
     let (_parent, folder) = new_folder();
-    let stores: Vec<_> = (0..8).map(|_| open(&folder)).collect();
+    let stores: Vec<_> = (0..24).map(|_| open(&folder)).collect();
     let longest = thread::scope(|threads| {
         let write = |(number, store)| {
             let folder = &folder;
@@ -82,7 +82,8 @@ fn the_log_stays_short_where_many_write_without_a_pause() {
         let lengths = writing.into_iter().map(|it| it.join().unwrap());
         lengths.max().unwrap()
     });
-    assert!(longest < 8 << 20, "{longest}");
+    // Left to SQLite it has all that was ever written.
+    assert!(longest < 16 << 20, "{longest}");
 }
 
 #[test]
