@@ -99,7 +99,7 @@ enum Moved {
     AllBut(i64),
     /// Another connection is moving it, and nobody waits for that one.
     ByAnother,
-    /// The disk is full or damaged. Commits tell of it.
+    /// The disk is full, or fails. The log is as it was.
     Nothing,
 }
 
@@ -132,13 +132,13 @@ fn checkpoint(mode: Mode, wait: Duration, db: &mut Connection) -> Moved {
     }
 }
 
-/// For others who write, and who cannot meanwhile as soon as they are done, and then for those who read an
-/// old state. The longer the log has become, the more it is worth.
+/// How long first others may take to end their commits, and then, while nobody can write, those who read an old
+/// state to end that. The longer the log has become, the more it is worth.
 fn patience(pages: u32) -> Duration {
     (PATIENCE * (pages / ENOUGH).max(1)).min(MOST_PATIENCE)
 }
 
-/// A small log is soon moved.
+/// In pages. A small log is soon moved.
 const ENOUGH: u32 = 1000;
 const PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_millis(100);
