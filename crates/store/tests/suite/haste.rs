@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use countersign_event::Scope;
-use countersign_store::{At, Error, Haste, Options, Pending, Step, Store};
+use countersign_store::{At, Error, Folder, Haste, Options, Pending, Step, Store};
 use rusqlite::Connection;
 
 use crate::gate::gated;
@@ -25,16 +25,21 @@ pub(crate) fn append(
     pending.and_then(|mut pending| pending.pop().ok_or(Error::Stopped))
 }
 
+/// A store, and how often it has committed.
+fn counted(folder: &Folder) -> (Store, Arc<AtomicU64>) {
+    let commits = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&commits);
+    let (store, _) = gated(folder, 0, move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    (store, commits)
+}
+
 #[test]
 fn events_that_nobody_waits_for_share_the_commit_of_the_next_and_come_without_one_too() {
     for hurried in [Haste::Now, Haste::Here] {
         let (_parent, folder) = new_folder();
-        let commits = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&commits);
-        let (store, gate) = gated(&folder, 0, move |_| {
-            counted.fetch_add(1, Ordering::Relaxed);
-        });
-        drop(gate);
+        let (store, commits) = counted(&folder);
         let scope = scope("s");
         let rounds = 200;
         for round in 0..rounds {
@@ -53,12 +58,7 @@ fn events_that_nobody_waits_for_share_the_commit_of_the_next_and_come_without_on
 #[test]
 fn events_that_nobody_waits_for_give_way_to_another_process_and_come_in_the_end() {
     let (_parent, folder) = new_folder();
-    let commits = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&commits);
-    let (store, gate) = gated(&folder, 0, move |_| {
-        counted.fetch_add(1, Ordering::Relaxed);
-    });
-    drop(gate);
+    let (store, commits) = counted(&folder);
     let scope = scope("s");
     let other = Connection::open(folder.database()).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
