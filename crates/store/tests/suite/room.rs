@@ -60,6 +60,23 @@ fn the_log_grows_seldom_and_not_without_end() {
     assert!(lengths.len() < 24, "{lengths:?}");
 }
 
+#[test]
+fn the_log_stays_short_whoever_commits() {
+    for haste in [Haste::Now, Haste::Here, Haste::Soon] {
+        let (_parent, folder) = new_folder();
+        let store = open(&folder);
+        let (scope, text) = (scope("s"), "much ".repeat(2000));
+        for _ in 0..40 {
+            let append = || append(haste, &scope, &text, &store).unwrap();
+            let pending: Vec<_> = (0..20).map(|_| append()).collect();
+            for pending in pending {
+                let _recorded = pending.wait().unwrap();
+            }
+        }
+        assert!(length(&folder) < 8 << 20, "{haste:?}: {}", length(&folder));
+    }
+}
+
 /// There is always somebody who writes, so nobody finds the log in a state in which it can be begun anew.
 #[test]
 fn the_log_stays_short_where_many_write_without_a_pause() {
