@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use countersign_engine::{Desk, SystemClock};
+use countersign_engine::{Desk, SystemClock, reserved};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
 
@@ -283,6 +283,18 @@ impl Tenant {
 
     pub(crate) fn scope(&self, session: &str) -> Result<Scope, Failure> {
         Ok(Scope::new(self.tenant.as_str(), session)?)
+    }
+
+    /// A session to write in, or to erase: none of those that are Countersign's own.
+    pub(crate) fn open_scope(&self, session: &str) -> Result<Scope, Failure> {
+        let scope = self.scope(session)?;
+        match reserved::is_reserved(&scope) {
+            true => Err(Failure::new(
+                Code::Reserved,
+                format!("the session `{session}` is for what Countersign itself records"),
+            )),
+            false => Ok(scope),
+        }
     }
 }
 

@@ -61,6 +61,7 @@ codes! {
     Damaged = "C0206", Unverified, "run `countersign verify --data DIR` and restore the log from a backup; other sessions are not affected";
     NoEvent = "C0207", Invalid, "`countersign log list` shows the events";
     Unpublished = "C0208", Invalid, "`countersign checkpoint publish` signs a checkpoint of everything that is recorded";
+    Reserved = "C0209", Invalid, "choose another session; this one tells who may decide or which policies are in force, and its content stays";
     Keys = "C0301", Failed, "the master key file must be there, belong to this log, and be readable by its owner only (chmod 600)";
     Sealed = "C0302", Failed, "the session key or the ciphertext does not belong to this log; run `countersign verify --data DIR`";
     Confirm = "C0303", Usage, "this cannot be undone: run it in a terminal, or add --yes";

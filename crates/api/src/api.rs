@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use countersign_approval::ApprovalId;
-use countersign_engine::Engine;
+use countersign_engine::{Engine, reserved};
 use countersign_event::{Scope, TenantId};
 use countersign_policy::whatif;
 use countersign_web::{Access, Room};
@@ -227,6 +227,10 @@ impl Api {
 
     /// Whether the caller may write into a session; a new one becomes its own. Blocks.
     pub(crate) fn claim(&self, caller: &Caller, scope: &Scope) -> Result<(), Problem> {
+        if reserved::is_reserved(scope) {
+            let text = "the session is for what Countersign itself records";
+            return Err(Problem::new(Kind::Reserved, text));
+        }
         let owner = match self.known_owner(scope) {
             Some(Some(owner)) => Some(owner),
             _ => {

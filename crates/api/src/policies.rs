@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use axum::http::StatusCode;
 use axum::http::header::IF_MATCH;
 use countersign_canon::{Json, Limits, Numbers, Object};
-use countersign_engine::Engine;
+use countersign_engine::{Engine, reserved};
+use countersign_event::EventType;
 use countersign_event::payload::{CheckpointCreated, Payload};
-use countersign_event::{EventType, Scope};
 use countersign_policy::capability::Capability;
 use countersign_policy::manifest::Manifest;
 use countersign_policy::rego::Source;
@@ -347,7 +347,7 @@ fn files(set: &Json, member: &str) -> Result<Vec<Source>, Problem> {
 
 /// Tells in the log which policies come into force, and who says so.
 fn record(engine: &Engine, number: u64, policies: &Policies, who: &str) -> Result<(), Problem> {
-    let scope = Scope::new("countersign", "policy")?;
+    let scope = reserved::policies()?;
     let mut other = Object::new();
     other.insert("activated_by".to_owned(), Json::from(who));
     let payload = Payload::CheckpointCreated(CheckpointCreated {

@@ -54,6 +54,7 @@ kinds! {
     NoSession = "C0204", NOT_FOUND, "there is no such session";
     Damaged = "C0206", INTERNAL_SERVER_ERROR, "the stored history does not hold together";
     Unpublished = "C0208", NOT_FOUND, "no checkpoint covers it";
+    Reserved = "C0209", FORBIDDEN, "the session is not for events of others";
     Full = "C0401", INSUFFICIENT_STORAGE, "the disk is full";
     Busy = "C0403", SERVICE_UNAVAILABLE, "the database is busy";
     Database = "C0406", INTERNAL_SERVER_ERROR, "the event was not recorded";

@@ -50,6 +50,7 @@ pub(crate) use redeem::{ApprovalStep, Used};
 pub use redeem::{Redeemed, Wanted};
 pub use replay::{RecordedResult, Replay};
 pub use sweep::Swept;
+pub(crate) use sweep::is_erased;
 pub use tally::{Tally, TallyVote};
 pub use vote::{Denial, NotCounted, Voted};
 

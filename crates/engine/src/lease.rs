@@ -18,7 +18,7 @@ use countersign_event::payload::{
 use countersign_policy::Policies;
 use countersign_store::{Change, ChangeRefused, Grant, LeaseRow, Reader};
 
-use crate::approval::{Question, class, standing, tool, trust, work_item};
+use crate::approval::{Question, class, is_erased, standing, tool, trust, work_item};
 use crate::engine::MAX_ATTEMPTS;
 use crate::refusal::Fault;
 use crate::{Engine, Proposal, Refusal};
@@ -225,7 +225,11 @@ impl Engine {
         let keys = self.lease_keys()?;
         let mut leases: Vec<StandingLease> = Vec::with_capacity(rows.len());
         for row in rows {
-            let signed = read(row, reader)?;
+            let signed = match read(row, reader) {
+                // Its session is over, and what it said is gone.
+                Err(Fault::Store(error)) if is_erased(&error) => continue,
+                signed => signed?,
+            };
             let lease = signed.claims().clone();
             let ended = self.is_ended(&lease)?;
             let own = match (row.revoked, ended, signed.verify(&keys)) {

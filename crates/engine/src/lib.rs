@@ -52,6 +52,7 @@ mod origin;
 mod owed;
 mod record;
 mod refusal;
+pub mod reserved;
 mod review;
 mod roster;
 mod watch;

@@ -6,12 +6,12 @@ use std::path::Path;
 use countersign_approval::audit::{Entry, Outcome};
 use countersign_approval::{Human, KeyStatus, UnixMs};
 use countersign_canon::Hash;
+use countersign_event::EventType;
 use countersign_event::payload::{CheckpointCreated, Payload};
-use countersign_event::{EventType, Scope};
 use countersign_store::Change;
 
 use crate::refusal::Fault;
-use crate::{Approver, Approvers, ApproversError, Engine};
+use crate::{Approver, Approvers, ApproversError, Engine, reserved};
 
 /// Why the list stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl Engine {
 
     fn record_change(&self, after: &Approvers, entry: Entry, now: UnixMs) -> Result<(), Fault> {
         let checkpoint = CheckpointCreated {
-            checkpoint_id: Some(SESSION.to_owned()),
+            checkpoint_id: Some("approvers".to_owned()),
             snapshot_hash: Some(after.hash().to_string()),
             ..CheckpointCreated::default()
         };
@@ -84,8 +84,7 @@ impl Engine {
         change: &dyn Fn() -> Change,
         now: UnixMs,
     ) -> Result<(), Fault> {
-        let scope =
-            Scope::new(TENANT, SESSION).map_err(|error| Fault::History(error.to_string()))?;
+        let scope = reserved::approvers().map_err(|error| Fault::History(error.to_string()))?;
         for _ in 0..ATTEMPTS {
             match self.record_events(&scope, now, vec![event.clone()], change()) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
@@ -150,6 +149,4 @@ fn not_recorded(fault: Fault) -> NotChanged {
     NotChanged::NotRecorded(fault.to_string())
 }
 
-const TENANT: &str = "default";
-const SESSION: &str = "approvers";
 const ATTEMPTS: usize = 1000;

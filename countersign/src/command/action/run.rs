@@ -168,7 +168,7 @@ impl Run {
         let tool_name = self.tool.clone().unwrap_or_default();
         let scope = self
             .tenant
-            .scope(self.session.as_deref().unwrap_or_default())?;
+            .open_scope(self.session.as_deref().unwrap_or_default())?;
         let origin = self.origin(invocation)?;
         let admission = engine.admit(Proposal {
             scope: &scope,

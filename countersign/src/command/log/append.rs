@@ -57,7 +57,7 @@ pub(crate) struct Append {
 
 impl Append {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
-        let scope = self.tenant.scope(&self.session)?;
+        let scope = self.tenant.open_scope(&self.session)?;
         if let Some(file) = &self.batch {
             let source = input::lines(file)?;
             return batch::append(source, &scope, &self.data.store()?, format);

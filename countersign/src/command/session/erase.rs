@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use countersign_canon::Json;
+use countersign_engine::reserved;
 use countersign_event::Scope;
 use countersign_store::{Filter, Reader};
 
@@ -17,7 +18,8 @@ use crate::output::{self, Format, inline};
 #[command(after_help = "\
 Erasing destroys the key of the session, so that arguments, results and texts can never be read
 again. Events, hashes and public members stay, and `countersign verify` still passes. It cannot be
-undone. Backups that were made before still hold the key.
+undone. Backups that were made before still hold the key. What Countersign itself records, such as
+changes of the list of approvers, is never erased.
 
 Nothing is ever erased by itself; --older-than is for a retention job of your own.
 
@@ -92,6 +94,7 @@ impl Erase {
             let mut old = Vec::new();
             for session in reader.sessions(Some(&self.tenant.id()?))? {
                 if session.erased_unix_ms.is_none()
+                    && !reserved::is_reserved(&session.scope)
                     && is_quiet_since(limit, &session.scope, reader)?
                 {
                     old.push(session.scope);
@@ -99,7 +102,7 @@ impl Erase {
             }
             return Ok(old);
         };
-        let scope = self.tenant.scope(name)?;
+        let scope = self.tenant.open_scope(name)?;
         match reader.session(&scope)? {
             Some(_) => Ok(vec![scope]),
             None => Err(Failure::new(

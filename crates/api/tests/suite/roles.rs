@@ -210,3 +210,29 @@ fn o04_approvals_answer_to_no_stranger_no_foreign_page_and_no_other_name() {
     }
     assert_eq!(seen, 4);
 }
+
+#[test]
+fn the_sessions_that_tell_who_may_decide_take_nothing_from_outside() {
+    let scene = Scene::new(None);
+    let refused = |answer: Answer| {
+        assert_eq!(
+            (answer.status, answer.text("code").as_str()),
+            (403, "C0209")
+        );
+    };
+    for role in [Role::Agent, Role::Operator] {
+        let events = |tenant: &str, session: &str| {
+            let token = scene.token_for(role, "who", Some(tenant), None);
+            let body = format!(
+                r#"{{"session_id":"{session}","event_type":"MEMORY_WRITE","payload":{{}}}}"#
+            );
+            scene.post("/v1/events", &token, &body)
+        };
+        refused(events("default", "approvers"));
+        refused(events("countersign", "policy"));
+        assert_eq!(events("acme", "approvers").status, 201, "{role}");
+        let token = scene.token_for(role, "who", Some("default"), None);
+        let body = r#"{"session_id":"approvers","tool_name":"read_file","args":{}}"#;
+        refused(scene.post("/v1/actions", &token, body));
+    }
+}

@@ -48,7 +48,12 @@ impl Standing {
 impl Engine {
     /// What an action comes to now, compared with what people approved. `wanted` are the arguments that
     /// the agent brings; without them, those that were proposed.
-    pub(crate) fn bound(&self, standing: &Standing, wanted: Wanted<'_>) -> Result<Bound, Fault> {
+    pub(crate) fn bound(
+        &self,
+        standing: &Standing,
+        wanted: Wanted<'_>,
+        policies: &Policies,
+    ) -> Result<Bound, Fault> {
         let mut preconditions = standing.envelope.plan().preconditions().iter();
         let identity = preconditions.find(|(subject, _)| **subject == enforced_identity());
         let Some((_, Some(identity))) = identity else {
@@ -73,7 +78,7 @@ impl Engine {
             subject,
         };
         let hearing = Hearing::again(basis.heard.as_ref());
-        let found = self.policies().identify(asked, &basis.session, &hearing);
+        let found = policies.identify(asked, &basis.session, &hearing);
         Ok(match found {
             Some((now, mut labels)) if now.to_string() == identity => {
                 labels.extend(basis.labels);

@@ -5,11 +5,12 @@ use countersign_approval::{
 };
 use countersign_event::payload::ToolCallAllowed;
 use countersign_policy::Point;
+use countersign_store::ChangeRefused;
 use std::time::Duration;
 
 use super::basis::Bound;
 use super::look::Under;
-use super::vote::{ATTEMPTS, PATIENCE, is_misplaced, is_race};
+use super::vote::{ATTEMPTS, PATIENCE, is_misplaced, is_race, refused_change};
 use super::*;
 use crate::admission::{Done, Grounds};
 use crate::{Engine, Permit};
@@ -105,7 +106,9 @@ impl Engine {
         now: UnixMs,
     ) -> Result<Redeemed, Fault> {
         let drift = || drift::between(wanted.args, &standing.envelope);
-        let labels = match self.bound(standing, wanted)? {
+        // The set in force is taken once: what is checked under it runs under it.
+        let policies = self.policies();
+        let labels = match self.bound(standing, wanted, &policies)? {
             Bound::Same(labels) => labels,
             Bound::Other => {
                 // At other points than calls nothing ran that could have failed.
@@ -124,8 +127,8 @@ impl Engine {
                 None => Vec::new(),
             },
         };
-        let verified = self.executable(wanted, standing, now)?;
-        self.consume(verified, encode, (standing, labels), now)
+        let verified = self.executable(wanted, standing, &policies, now)?;
+        self.consume(verified, encode, (standing, labels), &policies, now)
             .map(Redeemed::Permit)
     }
 
@@ -133,6 +136,7 @@ impl Engine {
         &self,
         wanted: Wanted<'_>,
         standing: &Standing,
+        policies: &Policies,
         now: UnixMs,
     ) -> Result<Verified, Fault> {
         let envelope = &standing.envelope;
@@ -143,7 +147,7 @@ impl Engine {
             calls.map(|call| (tool.clone(), call.class)).collect()
         });
         let under = Under {
-            policy: self.policies().digest(),
+            policy: policies.digest(),
             tools,
             folder: wanted.folder,
             preconditions: Some(wanted.preconditions),
@@ -179,9 +183,14 @@ impl Engine {
         verified: Verified,
         encode: &dyn Fn(&ToolCall) -> Vec<u8>,
         (standing, mut labels): (&Standing, Vec<String>),
+        policies: &Policies,
         now: UnixMs,
     ) -> Result<Permit, Fault> {
         let envelope = &standing.envelope;
+        // Of the votes that decided, one counts no more: what is left decided at another time.
+        if standing.row.ends != Some(verified.ends()) {
+            return Err(Fault::Approval(Refusal::ConfigurationChanged));
+        }
         let runs = verified.runs(envelope).unwrap_or_default();
         let call = match runs.as_slice() {
             [call] => (*call).clone(),
@@ -205,8 +214,9 @@ impl Engine {
             EventType::ToolCallAllowed,
             Payload::ToolCallAllowed(allowed),
         );
-        let decision = self.record_events(&standing.row.scope, now, vec![event], change)?;
-        let policies = self.policies();
+        let decision = self
+            .record_events(&standing.row.scope, now, vec![event], change)
+            .map_err(unused)?;
         let tool = policies
             .capability()
             .manifest()
@@ -243,6 +253,19 @@ impl Engine {
                 mode: envelope.mode(),
             }))),
         })
+    }
+}
+
+/// What it means that the store does not give out the one use, and will not later either.
+fn unused(fault: Fault) -> Fault {
+    let refused = match &fault {
+        Fault::Store(error) => refused_change(error),
+        _ => None,
+    };
+    match refused {
+        Some(ChangeRefused::TooLate) => Fault::Approval(Refusal::ExpiredUnused),
+        Some(ChangeRefused::Spent) => Fault::Approval(Refusal::Replayed(State::Consumed)),
+        _ => fault,
     }
 }
 

@@ -4,7 +4,7 @@ use countersign_event::payload::{ErrorRaised, Termination};
 use countersign_event::{OrderError, Scope as Session};
 use countersign_store::Recorded;
 
-use super::vote::{ATTEMPTS, is_race};
+use super::vote::{ATTEMPTS, is_race, refused_change};
 use super::*;
 use crate::hot::lock;
 use crate::record::{Batch, durable};
@@ -172,7 +172,7 @@ impl Engine {
         for _ in 0..ATTEMPTS {
             match self.try_end(row, from, to, code) {
                 Err(Fault::Store(error)) if error.is_retryable() => {}
-                Err(Fault::Store(error)) if is_race(&error) => return Ok(false),
+                Err(Fault::Store(error)) if refused_change(&error).is_some() => return Ok(false),
                 result => return result.map(|()| true),
             }
         }
@@ -254,7 +254,8 @@ pub(super) fn takes_nothing(fault: &Fault) -> bool {
         )
 }
 
-fn is_erased(error: &countersign_store::Error) -> bool {
+/// Whether what was to be read, or added to, was erased.
+pub(crate) fn is_erased(error: &countersign_store::Error) -> bool {
     matches!(error.root(), countersign_store::Error::Erased)
 }
 

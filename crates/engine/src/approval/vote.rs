@@ -6,6 +6,7 @@ use countersign_approval::{
     Ballot, CallDecision, Cast, Refusal, Resolved, Submission, Vote, verify_signed,
 };
 use countersign_event::payload::{ApprovalDecided, ErrorRaised, ToolCallDenied};
+use countersign_store::ChangeRefused;
 
 use super::look::Under;
 use super::sweep::{is_open, takes_nothing};
@@ -318,7 +319,19 @@ pub(crate) fn is_misplaced(error: &countersign_store::Error) -> bool {
 
 /// Whether somebody else was faster, so that looking again helps.
 pub(crate) fn is_race(error: &countersign_store::Error) -> bool {
-    error.is_retryable() || matches!(error.root(), countersign_store::Error::Approval(_))
+    let is_overtaken = matches!(
+        refused_change(error),
+        Some(ChangeRefused::State(_) | ChangeRefused::Outpaced)
+    );
+    is_overtaken || error.is_retryable()
+}
+
+/// Why the store did not make a change, if that is what it says.
+pub(crate) fn refused_change(error: &countersign_store::Error) -> Option<&ChangeRefused> {
+    match error.root() {
+        countersign_store::Error::Approval(refused) => Some(refused),
+        _ => None,
+    }
 }
 
 fn fingerprints_as_asked(envelope: &Envelope) -> Fingerprints {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use countersign_approval::audit::{AuditChain, Condition, Evidence, SignedHead};
-use countersign_approval::{Cast, Decision, DenyRule, Human, SigningKey, State};
+use countersign_approval::{Cast, Decision, DenyRule, Human, KeyStatus, SigningKey, State};
 use countersign_engine::{Approvers, Engine, NotCounted, NotEdited, Redeemed, Wanted};
 use countersign_store::Folder;
 
@@ -286,5 +286,50 @@ fn who_was_shown_a_request_is_in_the_audit() {
     assert_eq!(member("envelope_id"), envelope.id().to_string());
     let display = standing.rendering.display_sha256().to_string();
     assert_eq!(member("display_hash"), display);
+    scene.verify();
+}
+
+#[test]
+fn a_vote_that_came_late_decides_nothing_when_the_one_that_decided_is_taken_back() {
+    let scene = Scene::new(&["olga", "max"], 1);
+    let envelope = scene.ask("c1");
+    scene.approve(0, &envelope);
+    scene.wait(1_000);
+    assert_eq!(scene.approve(1, &envelope).cast, Cast::Late);
+    let mut approvers = Approvers::load(scene.folder.path()).unwrap();
+    let key = approvers.keys()[0].key_id;
+    approvers.end(key, KeyStatus::Retired).unwrap();
+    let next = SigningKey::from_bytes(&[9; 32]).verifying_key();
+    approvers.add(Human::new("olga").unwrap(), &next).unwrap();
+    approvers.save(scene.folder.path()).unwrap();
+
+    let before = scene.audit().len();
+    let redeemed = scene.redeem(envelope.id());
+    assert_eq!(refusal(redeemed), "configuration_changed");
+    assert_eq!(scene.audit().len(), before + 1);
+    assert_eq!(scene.state(envelope.id()), State::Approved);
+    scene.verify();
+}
+
+#[test]
+fn what_the_store_refuses_for_good_is_refused_once() {
+    let scene = Scene::new(&["olga"], 1);
+    let (late, spent) = (scene.ask("c1"), scene.ask("c2"));
+    scene.approve(0, &late);
+    scene.approve(0, &spent);
+    let _never = permit(scene.redeem(spent.id()));
+    // Somebody changed the row back, and another process has seen a later time than this one.
+    scene.tamper(&format!(
+        "UPDATE approvals SET state = 'approved' WHERE id = '{}';
+         UPDATE clock SET latest_unix_ms =
+             (SELECT ends_unix_ms FROM approvals WHERE id = '{}')",
+        spent.id(),
+        late.id()
+    ));
+
+    let before = scene.audit().len();
+    assert!(matches!(scene.redeem(spent.id()), Redeemed::Replayed(_)));
+    assert_eq!(refusal(scene.redeem(late.id())), "expired_unused");
+    assert!(scene.audit().len() <= before + 2);
     scene.verify();
 }

@@ -517,3 +517,23 @@ fn what_a_desk_grants_was_asked_about_before_and_can_be_undone() {
     assert_eq!(refusals.count(), 3);
     scene.verify();
 }
+
+#[test]
+fn a_lease_whose_session_was_erased_keeps_nobody_from_the_others() {
+    let mut scene = Scene::new(&["olga"], 1);
+    grant(terms(1, &scene), &scene);
+    let erased = scene.scope.clone();
+    scene.scope = countersign_event::Scope::new("t", "another").unwrap();
+    let standing = grant(terms(2, &scene), &scene);
+    let erasure = scene.engine.store().erase(&erased, START).unwrap();
+    assert!(erasure.complete);
+
+    let leases = scene.engine.all_leases().unwrap();
+    assert_eq!(leases.len(), 1);
+    assert_eq!(leases[0].lease.id(), standing);
+    assert!(scene.engine.lease(standing).unwrap().is_some());
+    let olga = scene.keys[0].0.clone();
+    assert!(scene.engine.revoke_lease(standing, &olga).unwrap());
+    assert!(is_held(pay("c1", 5, &scene)));
+    scene.verify();
+}
