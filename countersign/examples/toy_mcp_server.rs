@@ -68,9 +68,13 @@ fn answer(text: &str, changed: bool) {
         "" => return,
         _ => "{}".to_owned(),
     };
+    let aside = match text.contains("around") {
+        true => r#""aside":"done","#,
+        false => "",
+    };
     // The id comes last, as some servers send it.
     say(&format!(
-        r#"{{"result":{result},"jsonrpc":"2.0","id":{id}}}"#
+        r#"{{{aside}"result":{result},"jsonrpc":"2.0","id":{id}}}"#
     ));
 }
 

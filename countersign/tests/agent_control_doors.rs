@@ -89,7 +89,7 @@ answered := {"decision": "deny", "reason": "model_said_no"} if contains(input.po
 text := json.marshal(input.policy_target.value)
 default words := {"decision": "allow"}
 words := {"decision": "deny", "reason": "rude"} if contains(text, "rude")
-words := {"decision": "deny", "reason": "rude"} if contains(input.snapshot.response.url, "rude")
+words := {"decision": "deny", "reason": "rude"} if contains(json.marshal(input.snapshot.response), "rude")
 words := {"decision": "escalate", "reason": "odd"} if contains(text, "odd")
 words := {"decision": "transform", "transform": {"path": "$policy_target", "value": "please"}} if contains(text, "now")
 "#;
@@ -154,10 +154,10 @@ fn an_mcp_session_is_governed_from_its_start_to_its_end() {
     );
     // A result of the protocol is an object, so this change cannot be carried out.
     let unfit = say(&mut client, 6, "echo", "plain");
-    assert!(
-        unfit.contains("adapter_unsupported") && !unfit.contains("done"),
-        "{unfit}"
-    );
+    assert!(unfit.contains("adapter_unsupported") && !unfit.contains("done"));
+    // Nobody looks at what stands around a result.
+    let around = say(&mut client, 10, "echo", "around");
+    assert!(!around.contains("done"), "{around}");
     // What was read as confidential does not go where that must not be.
     assert!(say(&mut client, 7, "write", "first").contains("done"));
     assert!(say(&mut client, 8, "echo", "ledger").contains("done"));

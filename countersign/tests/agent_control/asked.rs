@@ -107,7 +107,11 @@ const ASKING: &str = r#"while read -r line; do case "$line" in
 *'"initialize"'*) echo '{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"0"}}}';;
 *'"tools/list"'*) id=$(echo "$line" | sed 's/.*"id":\([^,]*\),.*/\1/'); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}}";;
 *'"tools/call"'*) word=$(echo "$line" | sed 's/.*"say":"\([^"]*\)".*/\1/')
-  echo "{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"$word\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}"
+  more=; around=; case "$word" in
+  titled*) more=",\"title\":\"$word\""; word=well;;
+  around*) around=",\"aside\":\"$word\""; word=well;;
+  esac
+  echo "{\"jsonrpc\":\"2.0\"$around,\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"$word\"$more,\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"string\"}}}}}"
   read -r answer; echo "$answer" >> "$0.heard"
   echo '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"asked"}]}}';;
 esac; done"#;
@@ -140,7 +144,8 @@ fn elicited(question: &str, answer: &str) -> (String, String) {
     place.verify();
     replays(&place.path("data"));
     let exported = countersign(&place.path("data"), &["log", "export"]);
-    assert!(exported.contains("\"intervention_point\":\"output\""));
+    let is_seen = exported.contains("\"intervention_point\":\"output\"");
+    assert_eq!(is_seen, !question.starts_with("around"));
     (asked, place.lines("server.sh.heard").join("\n"))
 }
 
@@ -167,6 +172,13 @@ fn what_a_server_asks_a_human_and_hears_is_looked_at() {
         asked.is_empty() && heard.contains("\"error\""),
         "{asked} {heard}"
     );
+    // Whatever else the human may be shown is looked at too, or nothing is shown.
+    let (asked, _) = elicited("titled kindly", "dana");
+    assert!(asked.contains("titled kindly"), "{asked}");
+    for unseen in ["titled rude", "around the message"] {
+        let (asked, heard) = elicited(unseen, "dana");
+        assert!(asked.is_empty() && heard.contains("\"error\""), "{asked}");
+    }
     let (_, heard) = elicited("your name", "rude words");
     assert!(
         heard.contains("\"error\"") && !heard.contains("rude words"),

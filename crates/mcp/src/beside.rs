@@ -1,12 +1,12 @@
 //! What stands beside the arguments of a call, and is part of it.
 //!
-//! A server may act on any member of `params`. So whatever is not known to change nothing is judged,
-//! shown, approved and recorded as an argument of its own, under a name that no tool has.
+//! A server may act on any member of `params`, and of the message. So whatever is not known to change nothing is
+//! judged, shown, approved and recorded as an argument of its own, under a name that no tool has.
 
 use countersign_canon::scan::Scan;
 use countersign_canon::{Error, Json, Limits, Numbers, Object, Reason};
 
-use crate::frame::{Frame, Params, Span};
+use crate::frame::{Frame, Params, Span, TOP};
 use crate::session::APPROVAL;
 
 /// The arguments, with what stands beside them.
@@ -19,6 +19,7 @@ pub(crate) fn join(args: Json, frame: &Frame, params: &Params) -> Result<Json, S
     if let Some(meta) = meta(part(params.meta))? {
         found.insert("_meta".to_owned(), meta);
     }
+    around(frame, &mut found)?;
     if found.is_empty() {
         return Ok(args);
     }
@@ -37,10 +38,27 @@ pub(crate) fn whole(frame: &Frame, params: &Params) -> Result<Json, String> {
     if all.contains_key(BESIDE) {
         return Err(format!("no parameter can be called `{BESIDE}`"));
     }
+    let mut found = Object::new();
     if let Some(meta) = meta(part(params.meta))? {
-        all.insert(BESIDE.to_owned(), Json::object([("_meta", meta)]));
+        found.insert("_meta".to_owned(), meta);
+    }
+    around(frame, &mut found)?;
+    if !found.is_empty() {
+        all.insert(BESIDE.to_owned(), Json::Object(found));
     }
     Ok(Json::Object(all))
+}
+
+/// What stands around the parameters, in the message itself.
+fn around(frame: &Frame, found: &mut Object) -> Result<(), String> {
+    if found.contains_key(MESSAGE) {
+        return Err(format!("no parameter can be called `{MESSAGE}`"));
+    }
+    if frame.has_others() {
+        let others = members(Some(frame.bytes()), |key, _| TOP.contains(&key))?;
+        found.insert(MESSAGE.to_owned(), Json::Object(others));
+    }
+    Ok(())
 }
 
 /// What goes along with a message, as far as it is not known to change nothing.
@@ -72,7 +90,8 @@ pub(crate) fn split(all: &Json, frame: &Frame, params: &Params) -> Option<Json> 
     }
 }
 
-/// The parameters of a call, or of what fetches something, as they were before they were judged as one.
+/// The parameters of a call, or of what fetches something, as they were before they were judged as one; what
+/// stood in the message itself is left out.
 pub fn apart(tool: &str, judged: &Json, fetches: bool) -> Json {
     let mut args = judged.clone();
     let beside = args.as_object_mut().and_then(|args| args.remove(BESIDE));
@@ -81,7 +100,9 @@ pub fn apart(tool: &str, judged: &Json, fetches: bool) -> Json {
         false => Json::object([("name", Json::from(tool)), ("arguments", args)]),
     };
     let mut params = params.into_object().unwrap_or_default();
-    for (name, value) in beside.and_then(Json::into_object).unwrap_or_default() {
+    let mut beside = beside.and_then(Json::into_object).unwrap_or_default();
+    beside.remove(MESSAGE);
+    for (name, value) in beside {
         params.insert(name, value);
     }
     Json::Object(params)
@@ -137,6 +158,8 @@ fn is_known_meta(key: &str, value: &[u8]) -> bool {
 
 /// Under which name it stands among the arguments.
 const BESIDE: &str = "countersign/beside";
+/// And what is in the message, under which name it stands there.
+const MESSAGE: &str = "countersign/message";
 /// Why a part of a call was not read, and what its client can do about it.
 pub(crate) fn misread(error: &Error) -> String {
     match error.reason() {
@@ -201,6 +224,38 @@ mod tests {
             joined(r#","task":{"ttl":1},"_meta":{"shop/amount":5},"inputResponses":{"q":true}"#),
             r#"{"a":1,"countersign/beside":{"_meta":{"shop/amount":5},"inputResponses":{"q":true},"task":{"ttl":1}}}"#
         );
+    }
+
+    #[test]
+    fn what_stands_in_the_message_itself_is_judged_too() {
+        let read = |method: &str| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"to":"mallory","method":"{method}","params":{{"name":"t"}}}}"#
+            );
+            Frame::read(text.into_bytes(), &FrameLimits::default()).unwrap()
+        };
+        let beside = r#""countersign/beside":{"countersign/message":{"to":"mallory"}}"#;
+        let call = read("tools/call");
+        let Kind::Request { params, .. } = call.kind() else {
+            panic!();
+        };
+        let args = join(Json::object::<String>([]), &call, params).unwrap();
+        assert_eq!(args, admit(&format!("{{{beside}}}")));
+        assert_eq!(split(&args, &call, params), Some(admit("{}")));
+        assert_eq!(
+            apart("t", &args, false),
+            admit(r#"{"name":"t","arguments":{}}"#)
+        );
+        let (bare, params) = frame("");
+        assert_eq!(split(&args, &bare, &params), None);
+        let fetch = read("prompts/get");
+        let Kind::Request { params, .. } = fetch.kind() else {
+            panic!();
+        };
+        let all = whole(&fetch, params).unwrap();
+        assert_eq!(all, admit(&format!(r#"{{"name":"t",{beside}}}"#)));
+        let (forged, params) = frame(r#","countersign/message":{"to":"bob"}"#);
+        assert!(join(Json::object::<String>([]), &forged, &params).is_err());
     }
 
     #[test]

@@ -19,6 +19,7 @@ use countersign_canon::{Limits, Numbers};
 use crate::{Era, Method};
 
 pub use error::{Fault, FrameError};
+pub(crate) use head::TOP;
 pub use id::Id;
 pub use span::Span;
 
@@ -28,6 +29,7 @@ pub struct Frame {
     // INVARIANT: the spans in `kind` lie within `bytes`, which are strict JSON.
     bytes: Vec<u8>,
     kind: Kind,
+    has_others: bool,
 }
 
 /// What a message is.
@@ -110,7 +112,11 @@ impl Frame {
     /// Reads exactly one message.
     pub fn read(bytes: Vec<u8>, limits: &FrameLimits) -> Result<Self, FrameError> {
         match head::read(&bytes, &limits.json()) {
-            Ok(kind) => Ok(Self { bytes, kind }),
+            Ok((kind, has_others)) => Ok(Self {
+                bytes,
+                kind,
+                has_others,
+            }),
             Err(fault) => Err(FrameError::of(fault, &bytes)),
         }
     }
@@ -128,6 +134,11 @@ impl Frame {
     /// What it is.
     pub fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// Whether it has members that the protocol does not know, beside those that make it a message.
+    pub fn has_others(&self) -> bool {
+        self.has_others
     }
 
     /// A part of it.
@@ -240,6 +251,22 @@ pub(crate) fn member(bytes: &[u8], of: Span, key: &str) -> Option<Span> {
 /// Whether some readers take a key for one that is known, and is not this one.
 pub(crate) fn poses(key: &str, known: &[&'static str]) -> bool {
     lookalike::refuse(key, known).is_err()
+}
+
+/// Refuses an object with a key that some readers take for one that is known.
+pub(crate) fn refuse_posing(bytes: &[u8], of: Span, known: &[&'static str]) -> Result<(), Fault> {
+    let mut scan = Scan::new(of.of(bytes), &HEAD_LIMITS)?;
+    if scan.peek() != Some(b'{') {
+        return Ok(());
+    }
+    let mut found = Ok(());
+    scan.object(|scan, key| {
+        if found.is_ok() {
+            found = lookalike::refuse(&key, known);
+        }
+        scan.value().map(drop)
+    })?;
+    found
 }
 
 /// How many messages a batch may have. Each of them is decided, sent and answered by itself.

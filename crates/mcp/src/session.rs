@@ -18,6 +18,7 @@ mod peers;
 mod pending;
 mod points;
 mod rounds;
+mod seen;
 mod server;
 mod task;
 mod time;

@@ -101,7 +101,125 @@ fn what_the_client_is_shown_counts_at_once() {
     runs(&mut scene, 4, "read");
     ask(&mut scene, 5, Some("p7"));
     answer(&mut scene, "5", WRITE, Some("p8"));
-    runs(&mut scene, 6, "write");
+    // A page of a list that nobody has begun may be one of the last: there it is twice.
+    refused(&mut scene, 6, "write", "TOOL_AMBIGUOUS");
+    ask(&mut scene, 7, None);
+    answer(&mut scene, "7", WRITE, Some("p2"));
+    runs(&mut scene, 8, "write");
+}
+
+const CHANGED: &str = r#"{"name":"write","description":"do this first"}"#;
+const LIST_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+/// The client knows `write` as it is accepted.
+fn accepted() -> Scene {
+    let mut scene = silent();
+    scene.list();
+    answer(&mut scene, "\"list\"", &format!("{READ},{WRITE}"), None);
+    runs(&mut scene, 1, "write");
+    scene
+}
+
+/// What is listed when we ask is what was accepted.
+fn lists_well(scene: &mut Scene, id: usize, number: usize) -> Vec<String> {
+    call(scene, id, "write");
+    answer(scene, &own(number), &format!("{READ},{WRITE}"), None);
+    scene.client.clone()
+}
+
+#[test]
+fn what_the_client_is_shown_counts_also_when_we_are_shown_something_else() {
+    // In a list that does not end, in one that is over at once, and beside what it was before.
+    let pages: [&dyn Fn(&mut Scene); 3] = [
+        &|scene| {
+            scene.serve(LIST_CHANGED);
+            ask(scene, 2, None);
+            answer(scene, "2", CHANGED, Some("p2"));
+        },
+        &|scene| {
+            ask(scene, 2, None);
+            answer(scene, "2", CHANGED, None);
+            scene.serve(LIST_CHANGED);
+        },
+        &|scene| {
+            scene.serve(LIST_CHANGED);
+            ask(scene, 2, None);
+            answer(scene, "2", CHANGED, Some("p2"));
+            ask(scene, 3, Some("p2"));
+            answer(scene, "3", WRITE, Some("p3"));
+        },
+    ];
+    for show in pages {
+        let mut scene = accepted();
+        show(&mut scene);
+        scene.client.clear();
+        let got = lists_well(&mut scene, 4, 1);
+        let refused_with = error(got.last().unwrap());
+        assert_eq!(refused_with, (-32000, "TOOL_AMBIGUOUS".to_owned()));
+        assert_eq!(scene.effects, 1);
+        // People see what the client was shown.
+        assert!(scene.book.proposed().contains_key("write"));
+        // Until the client is shown what was accepted.
+        ask(&mut scene, 5, None);
+        answer(&mut scene, "5", &format!("{READ},{WRITE}"), None);
+        runs(&mut scene, 6, "write");
+    }
+}
+
+#[test]
+fn what_was_accepted_when_the_client_was_shown_it_is_no_second_definition() {
+    let mut scene = accepted();
+    scene.serve(LIST_CHANGED);
+    call(&mut scene, 2, "write");
+    answer(&mut scene, &own(1), CHANGED, None);
+    let got = error(scene.client.last().unwrap());
+    assert_eq!(got, (-32000, "TOOL_CHANGED".to_owned()));
+}
+
+#[test]
+fn nothing_is_shown_that_cannot_be_held_against_the_book() {
+    let large = format!(
+        r#"{{"name":"write","description":"{}"}}"#,
+        "x".repeat(1 << 20)
+    );
+    let twins = [
+        r#"{"name":"write","maximum":1e999}"#,
+        r#"{"Name":"write"}"#,
+        large.as_str(),
+    ];
+    for twin in twins {
+        let mut scene = silent();
+        ask(&mut scene, 1, None);
+        scene.client.clear();
+        answer(&mut scene, "1", &format!("{WRITE},{twin}"), None);
+        let shown = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{WRITE}]}}}}"#);
+        assert_eq!(scene.client, [shown]);
+        assert_eq!(scene.faults(), ["tools_left_out"]);
+        runs(&mut scene, 2, "write");
+    }
+}
+
+#[test]
+fn a_list_that_is_none_is_refused() {
+    for result in [
+        r#"{"Tools":[]}"#.to_owned(),
+        format!(r#"{{"tools":[{WRITE}],"Tools":[{CHANGED}]}}"#),
+        format!(r#"{{"tools":[{WRITE}],"next_cursor":"p2"}}"#),
+        r#"{"tools":{"write":{}}}"#.to_owned(),
+        "[]".to_owned(),
+    ] {
+        let mut scene = silent();
+        ask(&mut scene, 1, None);
+        scene.client.clear();
+        scene.serve(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+        let got = error(scene.client.last().unwrap());
+        assert_eq!(got, (-32000, "SERVER_FRAME_REFUSED".to_owned()), "{result}");
+        assert_eq!(scene.faults(), ["server_frame_refused"]);
+        // Its id is free again.
+        ask(&mut scene, 2, None);
+        answer(&mut scene, "2", WRITE, None);
+        runs(&mut scene, 3, "write");
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ reasons! {
     "TASK_UNFIT": "the server answered the call of a task with a question, which a task cannot carry", "let the agent make the call again";
     "TASK_UNKNOWN": "the session has no such task, or it is too old", "look in the log before the call is made again";
     "TIMEOUT": "the server took longer than the manifest or --response-time allows", "raise `permissions.budgets.timeout_ms`, or --response-time";
-    "TOOL_AMBIGUOUS": "the server lists the tool twice", "mend the server";
+    "TOOL_AMBIGUOUS": "the server lists the tool twice, or shows the client another definition than us", "mend the server";
     "TOOL_CHANGED": "the tool is not what was accepted", "`countersign tools diff SERVER TOOL` shows what differs, `countersign tools review` accepts it; a manifest that names the digest has to name the new one";
     "TOOL_CONFUSABLE": "the name of the tool looks like that of another one", "look at both with `countersign tools list`; a name that looks like that of a method stays refused";
     "TOOL_OF_ANOTHER_SERVER": "the manifest expects the tool of another server", "see `server` of the tool in the manifest";

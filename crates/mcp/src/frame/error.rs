@@ -62,6 +62,9 @@ pub enum Fault {
         /// The key that it looks like.
         known: &'static str,
     },
+    /// An answer to `tools/list` without a list.
+    #[error("a list of tools must be an array named `tools`")]
+    NoTools,
     /// A line that some readers take for several.
     #[error("a carriage return inside a line, which some readers take for its end")]
     CarriageReturn,

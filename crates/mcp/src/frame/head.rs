@@ -20,12 +20,14 @@ struct Members {
     parts: Params,
     result: Option<Span>,
     error: Option<Span>,
+    /// Whether there are members that messages do not have.
+    others: bool,
     /// The first fault that is not one of JSON.
     fault: Option<Fault>,
 }
 
-/// Reads one message.
-pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Kind, Fault> {
+/// Reads one message; tells whether it has members that messages do not have.
+pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<(Kind, bool), Fault> {
     let mut scan = Scan::new(bytes, limits)?;
     match scan.peek() {
         Some(b'{') => {}
@@ -43,7 +45,8 @@ pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Kind, Fault> {
     let mut members = Members::default();
     scan.object(|scan, key| members.member(scan, &key))?;
     scan.finish()?;
-    members.into_kind(bytes)
+    let others = members.others;
+    Ok((members.into_kind(bytes)?, others))
 }
 
 impl Members {
@@ -69,7 +72,7 @@ impl Members {
             }
             "result" => self.result = Some(scan.value()?.into()),
             "error" => self.error = Some(scan.value()?.into()),
-            _ => {}
+            _ => self.others = true,
         }
         Ok(())
     }
@@ -150,7 +153,8 @@ fn text<'a>(scan: &mut Scan<'a>) -> Result<Option<Cow<'a, str>>, Error> {
     }
 }
 
-const TOP: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
+/// What messages consist of.
+pub(crate) const TOP: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 const PARAMS: &[&str] = &[
     "name",
     "uri",

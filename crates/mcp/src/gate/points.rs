@@ -131,7 +131,7 @@ impl Gate {
             // FAIL-CLOSED: what nobody could look at is not delivered.
             true => Outcome::Lost {
                 code: UNSEEN.to_owned(),
-                message: "the result is too large, or has numbers that are not exact".to_owned(),
+                message: "the result is too large, has numbers that are not exact, or something stands beside it".to_owned(),
             },
         };
         let settled = match then.refusal {

@@ -283,6 +283,7 @@ impl Session {
             None => None,
         };
         let (content, is_whole) = record::told(frame.part(part));
+        let is_whole = is_whole && !frame.has_others();
         let is_open = is_open(&frame, part);
         if is_open {
             self.open.note(&frame, part, &running);

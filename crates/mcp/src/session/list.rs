@@ -11,9 +11,10 @@ use crate::gate::{Call, Delivery};
 use crate::outbound::Outbound;
 use crate::reply;
 use crate::tools::{Definition, Listing, Shelf};
-use crate::{Era, Id};
+use crate::{Era, Fault, Id};
 
 use super::pending::Asked;
+use super::seen::Seen;
 use super::{Effect, Session};
 
 /// Lists on their way.
@@ -26,6 +27,8 @@ pub(super) struct Fetch {
     begun: VecDeque<(Vec<u8>, Pages)>,
     /// The last whole list.
     last: Option<Pages>,
+    /// What the client was shown.
+    seen: Seen,
     /// How many whole lists were given away to be judged.
     lists: u64,
     /// Whether the last of them is not back.
@@ -57,8 +60,10 @@ pub(super) struct Own {
 struct Pages {
     tools: Vec<Arc<Definition>>,
     bytes: usize,
-    /// How many tools are not among them because they are too many or too large.
+    /// How many tools are not among them because they cannot be read, or are too many or too large.
     left_out: usize,
+    /// Which of the lists that the client reads this is.
+    shown_in: u64,
 }
 
 /// All tools of a server, on their way to be held against the books.
@@ -95,6 +100,7 @@ impl Fetch {
             own: Vec::new(),
             begun: VecDeque::new(),
             last: None,
+            seen: Seen::default(),
             lists: 0,
             judging: false,
             changed: false,
@@ -176,27 +182,26 @@ impl Pages {
     /// Takes what is in a page. A definition that cannot be read is not there; calls of it are refused as
     /// unlisted.
     fn add(&mut self, listing: &Listing) {
-        for definition in listing.definitions().flatten() {
-            let bytes = self.bytes.saturating_add(definition.size());
-            if self.tools.len() >= MAX_TOOLS || bytes > MAX_BYTES {
-                self.left_out += 1;
-                continue;
-            }
-            self.bytes = bytes;
-            self.tools.push(Arc::new(definition.clone()));
+        self.left_out += listing.unreadable();
+        for definition in listing.definitions() {
+            self.left_out += usize::from(!self.take(definition));
         }
     }
 
-    /// The same list with what a page shows in the place of what was shown under the same names; `None` if
-    /// that is nothing else.
-    fn with(&self, listing: &Listing) -> Option<Self> {
-        let known = self.tools.iter().map(|one| (one.name(), one.digest()));
-        let known: BTreeSet<_> = known.collect();
-        let page = || listing.definitions().flatten();
-        if page().all(|one| known.contains(&(one.name(), one.digest()))) {
-            return None;
+    /// Takes a tool if there is room for it.
+    fn take(&mut self, definition: &Arc<Definition>) -> bool {
+        let bytes = self.bytes.saturating_add(definition.size());
+        let has_room = self.tools.len() < MAX_TOOLS && bytes <= MAX_BYTES;
+        if has_room {
+            self.bytes = bytes;
+            self.tools.push(Arc::clone(definition));
         }
-        let names: BTreeSet<&str> = page().map(Definition::name).collect();
+        has_room
+    }
+
+    /// The same list with what a page shows in the place of what was shown under the same names.
+    fn with(&self, listing: &Listing) -> Self {
+        let names: BTreeSet<&str> = listing.definitions().map(|one| one.name()).collect();
         let mut pages = Self::default();
         for known in &self.tools {
             if !names.contains(known.name()) {
@@ -205,7 +210,7 @@ impl Pages {
             }
         }
         pages.add(listing);
-        Some(pages)
+        pages
     }
 }
 
@@ -254,48 +259,78 @@ impl Session {
     }
 
     /// The server answered a request of the client for tools.
-    pub(super) fn client_listed(&mut self, frame: &Frame, cursor: Option<&[u8]>) -> Listed {
-        let Some((listing, next)) = read(frame) else {
-            return Listed {
-                shown: None,
-                effects: self.ask_for_list().into_iter().collect(),
-            };
+    pub(super) fn client_listed(
+        &mut self,
+        frame: &Frame,
+        listing: &Listing,
+        cursor: Option<&[u8]>,
+    ) -> Listed {
+        let pages = self.list.before(cursor);
+        let list = match (cursor, &pages) {
+            (None, _) => self.list.seen.begin(),
+            (_, Some(pages)) => pages.shown_in,
+            (_, None) => self.list.seen.latest(),
         };
-        let pages = self.list.before(cursor).map(|mut pages| {
-            pages.add(&listing);
-            pages
+        let mut pages = pages.map(|pages| Pages {
+            shown_in: list,
+            ..pages
         });
-        let next = next.map(|next| cursor_at(frame, next));
-        let effect = match (pages, next) {
+        // SECURITY: the client sees nothing that its calls are not held against.
+        let fits = |one: &Arc<Definition>| {
+            pages.as_mut().is_none_or(|pages| pages.take(one)) && self.list.seen.show(one, list)
+        };
+        let fits: Vec<bool> = listing.definitions().map(fits).collect();
+        let hidden = fits.iter().filter(|fits| !**fits).count() + listing.unreadable();
+        let is_news = self.list.seen.take_changed();
+        let next = listing.next(frame.bytes());
+        let effect = match (pages, next.map(|next| cursor_at(frame, next))) {
             (Some(whole), None) => Some(self.judge(whole)),
             (pages, next) => {
                 if let (Some(pages), Some(next)) = (pages, next) {
                     self.list.remember(next, pages);
                 }
                 // SECURITY: what the client is shown counts at once, whatever follows.
-                let last = self.list.last.as_ref();
-                match last.and_then(|last| last.with(&listing)) {
+                let last = self.list.last.as_ref().filter(|_| is_news);
+                match last.map(|last| last.with(listing)) {
                     Some(list) => Some(self.judge(list)),
                     None => self.ask_for_list(),
                 }
             }
         };
-        let shown = self.settings.shown.as_ref();
-        let shown = shown.and_then(|shown| listing.only(frame.bytes(), |name| shown.include(name)));
+        let left_out = (hidden > 0).then(|| self.left_out(hidden));
         Listed {
-            shown,
-            effects: effect.into_iter().collect(),
+            shown: self.shown(frame, listing, &fits, hidden),
+            effects: effect.into_iter().chain(left_out).collect(),
         }
+    }
+
+    /// A page as the client may see it; `None` if that is as it came.
+    fn shown(
+        &self,
+        frame: &Frame,
+        listing: &Listing,
+        fits: &[bool],
+        hidden: usize,
+    ) -> Option<Vec<u8>> {
+        let names = self.settings.shown.as_ref();
+        if names.is_none() && hidden == 0 {
+            return None;
+        }
+        let mut fits = fits.iter();
+        listing.only(frame.bytes(), |one| {
+            let fits = fits.next().copied().unwrap_or_default();
+            fits && names.is_none_or(|names| names.include(one.name()))
+        })
     }
 
     /// The server answered our own request: the client does not see it.
     pub(super) fn own_listed(&mut self, frame: &Frame, mut own: Own) -> Vec<Effect> {
-        let Some((listing, next)) = read(frame) else {
+        let Ok(Some(listing)) = listing(frame) else {
             return self.own_lost(&own);
         };
         let mut pages = std::mem::take(&mut own.pages);
         pages.add(&listing);
-        let Some(next) = next else {
+        let Some(next) = listing.next(frame.bytes()) else {
             return vec![self.judge(pages)];
         };
         let cursor = String::from_utf8_lossy(frame.part(next));
@@ -320,7 +355,8 @@ impl Session {
         self.list.lists += 1;
         self.list.judging = true;
         self.list.changed = false;
-        let tools = pages.tools.clone();
+        let mut tools = pages.tools.clone();
+        tools.extend(self.list.seen.besides(&tools));
         self.list.last = Some(pages);
         Effect::Judge(Box::new(List {
             number: self.list.lists,
@@ -338,7 +374,10 @@ impl Session {
         self.list.judging = false;
         let mut effects = Vec::new();
         match shelf {
-            Some(shelf) => self.shelf = shelf,
+            Some(shelf) => {
+                self.list.seen.accept(shelf.book());
+                self.shelf = shelf;
+            }
             // FAIL-CLOSED: what could not be kept was not seen. The next call asks again.
             None => effects.push(self.complain(
                 "tools_not_kept",
@@ -346,7 +385,9 @@ impl Session {
                 Delivery::default(),
             )),
         }
-        effects.extend(self.left_out());
+        let unlisted = self.list.last.as_ref().map_or(0, |list| list.left_out);
+        let count = unlisted + self.shelf.left_out();
+        effects.extend((count > 0).then(|| self.left_out(count)));
         effects.extend(self.release());
         if std::mem::take(&mut self.list.changed) {
             self.shelf.expire();
@@ -363,12 +404,12 @@ impl Session {
             .collect()
     }
 
-    /// Tools for which there is no room are not known. The log says so.
-    fn left_out(&mut self) -> Option<Effect> {
-        let unlisted = self.list.last.as_ref().map_or(0, |list| list.left_out);
-        let count = unlisted + self.shelf.left_out();
-        let message = format!("the server lists too much; tools that were left out: {count}");
-        (count > 0).then(|| self.complain("tools_left_out", message, Delivery::default()))
+    /// Tools that cannot be read, or for which there is no room, are not known. The log says so.
+    fn left_out(&mut self, count: usize) -> Effect {
+        let message = format!(
+            "tools that cannot be read, or for which there is no room, were left out: {count}"
+        );
+        self.complain("tools_left_out", message, Delivery::default())
     }
 
     /// The server says that its tools have changed: the next call asks again.
@@ -413,14 +454,12 @@ impl Session {
     }
 }
 
-/// The tools in an answer, and where it says how to ask for more.
-fn read(frame: &Frame) -> Option<(Listing, Option<Span>)> {
-    let Kind::Response { result, .. } = frame.kind() else {
-        return None;
-    };
-    let listing = Listing::read(frame.bytes(), *result, &LIMITS)?;
-    let next = frame.member(Some(*result), "nextCursor");
-    Some((listing, next.filter(|next| frame.part(*next) != b"null")))
+/// The tools in an answer; `None` if it is an error.
+pub(super) fn listing(frame: &Frame) -> Result<Option<Listing>, Fault> {
+    match frame.kind() {
+        Kind::Response { result, .. } => Listing::read(frame.bytes(), *result, &LIMITS).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// How a client introduces itself with a request.

@@ -119,6 +119,7 @@ impl Session {
         let entry = record::read(key, &self.settings.server, frame.part(part));
         let (told, is_whole) = record::told(frame.part(part));
         let is_plain = told.get(SAID).is_none();
+        let is_whole = is_whole && !frame.has_others();
         let subject = seen.filter(|_| is_whole).map(|(call, since)| {
             let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
             let result = Json::object([

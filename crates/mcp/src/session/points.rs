@@ -143,15 +143,27 @@ impl Session {
     /// The server asks the client's human: what they are shown goes out.
     pub(super) fn elicitation(&self, content: &[u8]) -> Sight {
         let (asked, is_whole) = shown(content, &["message", "requestedSchema", "mode", "url"]);
+        let mut asked = asked.into_object().unwrap_or_default();
+        let mut take = |name: &str| asked.remove(name);
         let said = [("content", "message"), ("schema", "requestedSchema")];
-        let said = said.map(|(name, of)| (name, member(&asked, of)));
+        let mut response: Object = said
+            .into_iter()
+            .map(|(name, of)| (name.to_owned(), take(of).unwrap_or(Json::Null)))
+            .collect();
         // Where they are sent, if they are.
-        let sent = ["mode", "url"].map(|name| Some((name, asked.get(name)?.clone())));
-        let response = Json::object(said.into_iter().chain(sent.into_iter().flatten()));
+        for name in ["mode", "url"] {
+            if let Some(value) = take(name) {
+                response.insert(name.to_owned(), value);
+            }
+        }
+        // Whatever else they may be shown.
+        if !asked.is_empty() {
+            response.insert("params".to_owned(), Json::Object(asked));
+        }
         let key = Method::ElicitationCreate.to_string();
         Sight {
             point: Point::Output,
-            subject: Json::object([("response", response)]),
+            subject: Json::object([("response", Json::Object(response))]),
             is_whole,
             call_id: None,
             entries: vec![record::read(key, &self.settings.server, content)],
@@ -177,7 +189,8 @@ impl Session {
     }
 
     /// A question on its way to the client.
-    pub(super) fn asked(&self, frame: &Frame, id: &Id, sight: Sight) -> Job {
+    pub(super) fn asked(&self, frame: &Frame, id: &Id, mut sight: Sight) -> Job {
+        sight.is_whole &= !frame.has_others();
         Job::Pass {
             sight: Box::new(sight),
             then: to_client(frame, id),
@@ -185,7 +198,8 @@ impl Session {
     }
 
     /// An answer of the client to a request of the server.
-    pub(super) fn answered(&self, frame: Frame, id: &Id, sight: Sight) -> Job {
+    pub(super) fn answered(&self, frame: Frame, id: &Id, mut sight: Sight) -> Job {
+        sight.is_whole &= !frame.has_others();
         if matches!(frame.kind(), Kind::Error { .. }) {
             // That there is no answer goes on as it is, or not at all.
             return Job::Round(Box::new(Round {

@@ -12,6 +12,7 @@ use crate::{Era, Fault, record};
 
 use super::calls::{lost, settle};
 use super::client::{SERVER_GONE, answer_of, server_call, shown_method};
+use super::list::listing;
 use super::pending::{Asked, CallState, Page, ServerAsked};
 use super::{Asks, Effect, Session, Unknown, record_then_client};
 
@@ -169,12 +170,7 @@ impl Session {
                 self.call_answered(frame, id, form, running)
             }
             Asked::Call(..) => Vec::new(),
-            Asked::List(Page { cursor, .. }) => {
-                let listed = self.client_listed(&frame, cursor.as_deref());
-                let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
-                let shown = std::iter::once(Effect::ToCaller(id.clone(), bytes));
-                shown.chain(listed.effects).collect()
-            }
+            Asked::List(page) => self.page_answered(frame, id, page),
             Asked::Task { task, key } => self.task_told(frame, id, &task, key),
             Asked::Open => {
                 self.note_handshake(&frame);
@@ -185,6 +181,25 @@ impl Session {
             }
             Asked::Plain => vec![Effect::ToCaller(id.clone(), frame.into_bytes())],
         }
+    }
+
+    fn page_answered(&mut self, frame: Frame, id: &Id, page: Page) -> Vec<Effect> {
+        let listing = match listing(&frame) {
+            Ok(listing) => listing,
+            Err(fault) => {
+                // It waits as long as it takes to tell what came in the place of its answer.
+                self.asked.insert(id.clone(), Asked::List(page));
+                return self.server_fault(&FrameError::of(fault, frame.bytes()));
+            }
+        };
+        let Some(listing) = listing else {
+            let told = Effect::ToCaller(id.clone(), frame.into_bytes());
+            return std::iter::once(told).chain(self.ask_for_list()).collect();
+        };
+        let listed = self.client_listed(&frame, &listing, page.cursor.as_deref());
+        let bytes = listed.shown.unwrap_or_else(|| frame.into_bytes());
+        let shown = std::iter::once(Effect::ToCaller(id.clone(), bytes));
+        shown.chain(listed.effects).collect()
     }
 
     pub(super) fn unasked(&mut self, id: &Id) -> Effect {

@@ -46,7 +46,7 @@ pub enum Standing {
         /// Who accepted what it is not.
         by: Origin,
     },
-    /// The server lists it twice.
+    /// The server lists it twice, or shows the client another one than us.
     Ambiguous,
     /// Another server offers a tool of this name, and was there first.
     Shadowed {
@@ -147,11 +147,17 @@ impl Shelf {
             .or_else(|| self.shadowed(definition.name(), definition.digest()))
             .or_else(|| self.confusable(definition.name()));
         let news = match (twice, poses) {
-            (true, _) => false,
+            (true, _) => self.differs(definition) && self.book.propose(definition),
             (false, Some(_)) => self.book.propose(definition),
             (false, None) => self.see(definition),
         };
         self.changed_book |= news;
+    }
+
+    /// Whether another definition of this name was accepted.
+    fn differs(&self, definition: &Definition) -> bool {
+        let pin = self.book.pins().get(definition.name());
+        pin.is_some_and(|pin| pin.digest != definition.digest())
     }
 
     /// Holds a definition against the book; tells whether the book changed.
@@ -292,7 +298,7 @@ impl Standing {
                 "TOOL_CHANGED",
                 "its definition is not the one that was accepted",
             ),
-            Self::Ambiguous => ("TOOL_AMBIGUOUS", "the server lists it twice"),
+            Self::Ambiguous => ("TOOL_AMBIGUOUS", "the server shows two definitions of it"),
             Self::Shadowed { .. } => (
                 "TOOL_SHADOWED",
                 "another server had a tool of this name before",
