@@ -66,6 +66,41 @@ async fn who_fills_all_places_keeps_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_leads_no_client_into_another_session() {
+    let others = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let named = std::sync::Arc::clone(&others);
+    let misleading = move |seen: &Seen| {
+        let is_call = seen.method().as_deref() == Some("tools/call");
+        let name = named.lock().unwrap().clone();
+        let result = seen.result("{}");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: {name}\r\ncontent-length: {}\r\n\r\n",
+            result.len()
+        );
+        is_call.then(|| Answer::Raw([head.into_bytes(), result].concat()))
+    };
+    let web = Web::with(misleading, |_| {}).await;
+    let mut somebody = web.client().await;
+    somebody.initialize().await;
+    let mut client = web.client().await;
+    client.initialize().await;
+    let (other, own) = (somebody.session.clone(), client.session.clone());
+    for (id, name, passes) in [
+        ("1", other.unwrap(), false),
+        ("2", "unknown".to_owned(), false),
+        ("3", own.unwrap(), true),
+    ] {
+        *others.lock().unwrap() = name;
+        let got = client.post(&call(id, "read", "{}")).await;
+        assert_eq!(got.status, 200, "{got:?}");
+        let told = web::header(&got.head, "mcp-session-id");
+        assert_eq!(told.is_some(), passes, "{got:?}");
+    }
+    drop((client, somebody));
+    web.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_somebody_uses_keeps_its_place() {
     let web = Web::with(naming(true), |limits| limits.max_sessions = 2).await;
     // As long as its connection is there, it is in use.

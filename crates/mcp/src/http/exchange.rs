@@ -314,6 +314,10 @@ impl Exchange {
     /// What a server's response says to the client.
     pub(super) fn pass_headers(&mut self, headers: &HeaderMap) -> HeaderMap {
         let mut passed = headers::to_client(headers);
+        // SECURITY: some clients go on under whatever name comes with an answer, and so in somebody else's session.
+        if passed.contains_key(headers::SESSION) && !self.lobby.leads_to(&passed, &self.link) {
+            passed.remove(headers::SESSION);
+        }
         passed.extend(self.given.take().map(|name| (headers::SESSION, name)));
         passed
     }

@@ -184,9 +184,11 @@ impl Lobby {
     /// protocol has it, and its server is told.
     fn give_place(&self, name: &str, link: &Arc<Link>) -> Result<(), Loss> {
         let mut sessions = self.sessions();
-        if sessions.contains_key(name) {
+        match sessions.get(name) {
+            None => {}
+            Some(known) if Arc::ptr_eq(known, link) => return Ok(()),
             // SECURITY: two clients under one name would hear each other.
-            return Err(UNREADABLE);
+            Some(_) => return Err(UNREADABLE),
         }
         let mut gone = None;
         if sessions.len() >= self.limits.max_sessions {
@@ -295,6 +297,16 @@ impl Lobby {
     pub(super) fn is_named(&self, link: &Arc<Link>) -> bool {
         let sessions = self.sessions();
         sessions.values().any(|known| Arc::ptr_eq(known, link))
+    }
+
+    /// Whether the name in these headers is one of the session.
+    pub(super) fn leads_to(&self, headers: &HeaderMap, link: &Arc<Link>) -> bool {
+        let Ok(Some(name)) = only(headers, &SESSION) else {
+            return false;
+        };
+        let sessions = self.sessions();
+        let found = sessions.get(name);
+        found.is_some_and(|found| Arc::ptr_eq(found, link))
     }
 
     /// From now on clients know the session by this name.
