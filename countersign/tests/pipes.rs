@@ -4,9 +4,13 @@
 #[path = "../../tests/replayed.rs"]
 mod replayed;
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, PipeReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn countersign(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
@@ -185,4 +189,63 @@ fn a_planted_trigger_is_refused_before_anything_is_acknowledged() {
     assert!(output.stdout.is_empty());
     let verify = countersign(folder.path(), &["verify"]).output().unwrap();
     assert_eq!(verify.status.code(), Some(5));
+}
+
+/// Answers everything with more than a pipe holds.
+const TALKATIVE: &str = r#"while read -r line; do
+  printf '{"jsonrpc":"2.0","id":1,"result":{"x":"'; head -c 300000 /dev/zero | tr '\0' x; echo '"}}'
+done"#;
+
+/// A wrapper whose client has asked and not read yet.
+fn asked(folder: &Path, flags: OFlags) -> (Child, PipeReader) {
+    let (hears, says) = std::io::pipe().unwrap();
+    fcntl_setfl(&says, flags).unwrap();
+    let mut wrapper = countersign(
+        folder,
+        &["mcp", "--mode", "observe", "--", "sh", "-c", TALKATIVE],
+    )
+    .stdin(Stdio::piped())
+    .stdout(says)
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    wrapper.stdin.as_mut().unwrap().write_all(ping).unwrap();
+    (wrapper, hears)
+}
+
+#[test]
+fn a_pipe_that_does_not_wait_gets_every_byte() {
+    let folder = replayed::folder();
+    let (mut wrapper, hears) = asked(folder.path(), OFlags::NONBLOCK);
+    std::thread::sleep(Duration::from_millis(300));
+    let mut lines = BufReader::new(hears);
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.ends_with("x\"}}\n"), "{} bytes", line.len());
+    assert_eq!(line.matches('x').count(), 300_001);
+    drop(wrapper.stdin.take());
+    assert!(wrapper.wait().unwrap().success());
+}
+
+#[test]
+fn a_client_that_does_not_read_keeps_no_wrapper_from_ending() {
+    let folder = replayed::folder();
+    let (mut wrapper, hears) = asked(folder.path(), OFlags::empty());
+    std::thread::sleep(Duration::from_millis(500));
+    let id = Pid::from_child(&wrapper);
+    kill_process(id, Signal::TERM).unwrap();
+    let begun = Instant::now();
+    let ended = loop {
+        let ended = wrapper.try_wait().unwrap();
+        if ended.is_some() || begun.elapsed() > Duration::from_secs(60) {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    if ended.is_none() {
+        wrapper.kill().unwrap();
+    }
+    assert_eq!(ended.unwrap().code(), Some(143));
+    drop(hears);
 }

@@ -61,6 +61,8 @@ pub struct Session {
     complaints: usize,
     /// Errors of the server that answered nobody.
     strays: usize,
+    /// How much was told about tasks that nobody has asked for.
+    told_unasked: usize,
     peers: peers::Peers,
     /// What the client can do, where it said so when the peers met.
     client: ask::Abilities,
@@ -173,6 +175,7 @@ impl Session {
             client: ask::Abilities::default(),
             questions: Vec::new(),
             strays: 0,
+            told_unasked: 0,
             questions_asked: 0,
             rounds: rounds::Rounds::default(),
             tasks: task::Tasks::default(),

@@ -315,3 +315,21 @@ fn what_is_said_about_a_task_is_logged_under_its_name() {
     );
     scene.verify();
 }
+
+#[test]
+fn what_a_server_tells_about_tasks_unasked_comes_to_an_end() {
+    let mut scene = modern_scene(7);
+    let long = "x".repeat(1 << 20);
+    let told = |number: usize| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t{number}","status":"working","x":"{long}"}}}}"#
+        )
+    };
+    let passed = (0..70).filter(|number| scene.serve(told(*number)) == [told(*number)]);
+    assert_eq!(passed.count(), 63);
+    assert_eq!(scene.faults().len(), 7);
+    // It can still be asked for.
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t1"}}"#;
+    assert_eq!(scene.send(ask).len(), 1);
+    scene.verify();
+}

@@ -86,6 +86,13 @@ impl Session {
     pub(super) fn task_notified(&mut self, frame: Frame, params: Span) -> Vec<Effect> {
         let task = name_of(&frame, frame.member(Some(params), "taskId"));
         let key = format!("notifications/tasks {task}");
+        // Nobody has asked for it, so it ends somewhere. The client can still ask.
+        self.told_unasked += frame.bytes().len() + ENTRY;
+        if self.told_unasked > MOST_UNASKED {
+            let message = "more about tasks than the log takes unasked".to_owned();
+            let code = "server_notification_refused";
+            return vec![self.complain(code, message, Delivery::default())];
+        }
         let is_error = frame.member(Some(params), "error").is_some();
         self.told_late(frame, (params, is_error), None, (&task, key))
     }
@@ -192,3 +199,7 @@ const SAID: &str = "result";
 const MOST: usize = 1024;
 /// Where that stands which a server says about a task beside its result.
 const TASK: &str = "countersign/task";
+
+/// How much a session takes about tasks that nobody has asked for, with so much for the entry of each.
+const MOST_UNASKED: usize = 64 << 20;
+const ENTRY: usize = 1 << 10;

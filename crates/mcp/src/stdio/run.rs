@@ -84,11 +84,13 @@ struct Loop {
     waker: Waker,
     /// Jobs that are not done.
     open_jobs: usize,
+    /// How many bytes have led to jobs since there were none.
+    open_bytes: usize,
     /// Who writes what the next jobs record.
     haste: Haste,
     exited: bool,
-    /// Somebody has asked us and the server to end.
-    told_to_end: bool,
+    /// Somebody has asked us and the server to end: how long a client that does not read is waited for.
+    told_to_end: Option<Instant>,
     /// What to send next to a server that does not end, and when.
     next_push: Option<(Instant, Signal)>,
 }
@@ -176,9 +178,10 @@ impl Frames {
             soon: Vec::new(),
             waker: events.bell().into(),
             open_jobs: 0,
+            open_bytes: 0,
             haste: Haste::Now,
             exited: false,
-            told_to_end: false,
+            told_to_end: None,
             next_push: None,
         };
         running.run(&inbox)
@@ -200,6 +203,9 @@ impl Loop {
             self.on_time(now);
             self.close_when_all_is_sent(now);
             self.catch_up();
+            if self.open_jobs == 0 {
+                self.open_bytes = 0;
+            }
         }
         self.finish(inbox)
     }
@@ -261,10 +267,11 @@ impl Loop {
     /// Waits for news, for a stream that somebody has room for, or for a time. What cannot be taken is
     /// left where it is.
     fn wait(&self, inbox: &Mailbox<Event>) -> io::Result<Ready> {
+        let has_room = self.open_jobs < MOST_JOBS && self.open_bytes < MOST_BYTES;
         let client = self.from_client.stream();
-        let client = client.filter(|_| !self.server_outbox.is_full());
+        let client = client.filter(|_| has_room && !self.server_outbox.is_full());
         let server = self.from_server.stream();
-        let server = server.filter(|_| !self.client_outbox.is_full());
+        let server = server.filter(|_| has_room && !self.client_outbox.is_full());
         let both = client.into_iter().chain(server);
         let mut streams: Vec<_> = std::iter::once(inbox.stream())
             .chain(both)
@@ -289,6 +296,7 @@ impl Loop {
             self.haste = Haste::Here;
         }
         for line in lines {
+            let (length, jobs) = (line.len(), self.open_jobs);
             let effects = match line {
                 Line::Whole(bytes) => self.session.from_client(bytes, now),
                 Line::TooLong { beginning, end } => {
@@ -296,6 +304,7 @@ impl Loop {
                 }
             };
             self.apply(effects);
+            self.weigh(length, jobs);
         }
         self.haste = Haste::Now;
         if self.from_client.is_closed() {
@@ -317,11 +326,20 @@ impl Loop {
     }
 
     fn take_from_server(&mut self, line: Line) {
+        let (length, jobs) = (line.len(), self.open_jobs);
         let effects = match line {
             Line::Whole(bytes) => self.session.from_server(bytes),
             Line::TooLong { beginning, end } => self.session.too_long_from_server(&beginning, &end),
         };
         self.apply(effects);
+        self.weigh(length, jobs);
+    }
+
+    /// A line of this length was read while there were so many jobs: if there are more now, they hold it.
+    fn weigh(&mut self, length: usize, jobs: usize) {
+        if self.open_jobs > jobs {
+            self.open_bytes += length;
+        }
     }
 
     fn handle(&mut self, event: Event) {
@@ -342,7 +360,7 @@ impl Loop {
                 }
                 // What it does about the others is its own.
                 if signal == SIGTERM {
-                    self.told_to_end = true;
+                    self.told_to_end = self.told_to_end.or(now.checked_add(GRACE));
                     self.push_after(GRACE, Signal::KILL, now);
                 }
             }
@@ -354,7 +372,7 @@ impl Loop {
         let all_sent = self.open_jobs == 0 && !self.session.has_unsent();
         if self.from_client.is_closed() && all_sent && !self.to_server.is_closed() {
             self.to_server.close();
-            if !self.told_to_end {
+            if self.told_to_end.is_none() {
                 self.push_after(GRACE, Signal::TERM, now);
             }
         }
@@ -395,7 +413,7 @@ impl Loop {
                 return self.tick(now);
             }
             self.server.signal(signal);
-            if self.exited && self.client_outbox.is_full() {
+            if self.exited && self.client_outbox.is_full() && !self.is_out_of_patience(now) {
                 // There may be more in the pipe, once the client has read what is before it.
                 self.push_after(AFTER_EXIT, Signal::KILL, now);
             } else if self.exited {
@@ -407,6 +425,11 @@ impl Loop {
             }
         }
         self.tick(now);
+    }
+
+    /// Somebody wanted us to end long enough ago.
+    fn is_out_of_patience(&self, now: Instant) -> bool {
+        self.told_to_end.is_some_and(|until| until <= now)
     }
 
     fn tick(&mut self, now: Instant) {
@@ -453,12 +476,29 @@ impl Loop {
             false => "server_closed",
         };
         let recorded = self.gate.terminate(reason);
-        self.to_client.finish();
+        let is_written = self.tell_the_rest(inbox);
         let ending = self.server.reap()?;
+        is_written?;
         match recorded {
             Ok(()) => Ok(ending),
             Err(refusal) => Err(io::Error::other(refusal.message().to_owned())),
         }
+    }
+}
+
+impl Loop {
+    /// Waits until the client has heard everything, or somebody wants us to end and it does not listen.
+    fn tell_the_rest(&mut self, inbox: &Mailbox<Event>) -> io::Result<()> {
+        self.to_client.close();
+        while !self.to_client.is_done() && !self.is_out_of_patience(Instant::now()) {
+            let left = self.told_to_end;
+            let left = left.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut news = [PollFd::from_borrowed_fd(inbox.stream(), PollFlags::IN)];
+            wait_for(&mut news, left.as_ref())?;
+            self.hear(inbox);
+        }
+        Ok(())
     }
 }
 
@@ -497,6 +537,9 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 const WORKERS: usize = 8;
+/// Nobody reads more while so many jobs are open, or while those hold so much.
+const MOST_JOBS: usize = 1024;
+const MOST_BYTES: usize = 16 << 20;
 /// How long a server may take to end when it was told to.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the pipe of a server may outlive it.

@@ -4,18 +4,19 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PIPE_BUF;
 
 use super::gauge::Gauge;
+use super::mailbox::wait_for;
 
 /// A stream that takes lines. What it cannot take at once is written by a thread of its own.
 pub(crate) struct Writer {
     open: Option<Open>,
-    thread: Option<JoinHandle<()>>,
+    is_done: Arc<AtomicBool>,
 }
 
 struct Open {
@@ -23,29 +24,39 @@ struct Open {
     queue: Sender<Vec<u8>>,
     /// What the thread has not written yet.
     left: Gauge,
+    /// Nobody reads any more: what would follow is let go.
+    is_broken: Arc<AtomicBool>,
 }
 
 impl Writer {
-    /// `has_room` is called when the stream was behind and has caught up.
+    /// `news` is called when the stream was behind and has caught up, and when everything is written after it
+    /// was closed.
     pub(crate) fn start(
         name: &str,
         stream: OwnedFd,
         left: Gauge,
-        has_room: impl Fn() + Send + 'static,
+        news: impl Fn() + Send + 'static,
     ) -> io::Result<Self> {
         let (queue, lines) = channel();
         let stream = Arc::new(File::from(stream));
+        let [is_broken, is_done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let open = Open {
             stream: Arc::clone(&stream),
             queue,
             left: left.clone(),
+            is_broken: Arc::clone(&is_broken),
         };
-        let thread = std::thread::Builder::new()
+        let done = Arc::clone(&is_done);
+        std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || write(&stream, &lines, &left, &has_room))?;
+            .spawn(move || {
+                write(stream, &lines, &left, (&is_broken, &news));
+                done.store(true, Ordering::Release);
+                news();
+            })?;
         Ok(Self {
             open: Some(open),
-            thread: Some(thread),
+            is_done,
         })
     }
 
@@ -66,13 +77,9 @@ impl Writer {
         self.open.is_none()
     }
 
-    /// Closes the stream and waits until everything is written.
-    pub(crate) fn finish(mut self) {
-        self.close();
-        if let Some(thread) = self.thread.take() {
-            // A writer that panicked has nothing more to say.
-            let _ = thread.join();
-        }
+    /// Whether it was closed and everything is written.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
     }
 }
 
@@ -90,6 +97,10 @@ impl Open {
     /// How much the stream took without making anybody wait. It takes as much as a pipe promises to,
     /// and only if nothing is before it.
     fn written_at_once(&self, bytes: &[u8]) -> usize {
+        // Nothing follows a line that was cut.
+        if self.is_broken.load(Ordering::Acquire) {
+            return bytes.len();
+        }
         if bytes.len() > PIPE_BUF || !self.left.is_empty() || !self.is_ready() {
             return 0;
         }
@@ -103,8 +114,13 @@ impl Open {
     }
 }
 
-fn write(mut stream: &File, lines: &Receiver<Vec<u8>>, left: &Gauge, has_room: &impl Fn()) {
-    let mut broken = false;
+/// Writes what comes until the queue is closed, and closes the stream.
+fn write(
+    stream: Arc<File>,
+    lines: &Receiver<Vec<u8>>,
+    left: &Gauge,
+    (is_broken, has_room): (&AtomicBool, &impl Fn()),
+) {
     while let Ok(mut bytes) = lines.recv() {
         while bytes.len() < BUFFER
             && let Ok(more) = lines.try_recv()
@@ -112,11 +128,29 @@ fn write(mut stream: &File, lines: &Receiver<Vec<u8>>, left: &Gauge, has_room: &
             bytes.extend(more);
         }
         // Nobody reads any more: the rest is let go, so that nobody waits for it.
-        broken = broken || stream.write_all(&bytes).is_err();
+        if !is_broken.load(Ordering::Acquire) && write_whole(&stream, &bytes).is_err() {
+            is_broken.store(true, Ordering::Release);
+        }
         if left.sub(bytes.len()) {
             has_room();
         }
     }
+}
+
+/// Writes everything, also to a stream that somebody has set not to wait.
+fn write_whole(mut stream: &File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(&mut [PollFd::new(&stream, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 const BUFFER: usize = 64 << 10;
