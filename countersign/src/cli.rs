@@ -1,9 +1,10 @@
 //! The shape of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use countersign_display::shell;
 use countersign_engine::{Desk, SystemClock, reserved};
 use countersign_event::{Scope, TenantId};
 use countersign_store::{Folder, Options, Reader, Store};
@@ -17,7 +18,7 @@ use crate::command::{
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
 use crate::input::default_data_folder;
-use crate::output::{Format, stderr};
+use crate::output::{Format, inline, stderr};
 
 mod help;
 
@@ -235,9 +236,17 @@ pub(crate) struct DataFolder {
 
 impl DataFolder {
     #[cfg(test)]
-    pub(crate) fn at(path: &std::path::Path) -> Self {
+    pub(crate) fn at(path: &Path) -> Self {
         Self {
             path: Some(path.to_owned()),
+        }
+    }
+
+    /// The folder as an option of the commands that are printed next; nothing where they find it untold.
+    pub(crate) fn option(&self) -> String {
+        match &self.path {
+            Some(path) if !is_found(path) => data_option(path),
+            _ => String::new(),
         }
     }
 
@@ -266,6 +275,19 @@ impl DataFolder {
     pub(crate) fn reader(&self) -> Result<Reader, Failure> {
         Ok(Reader::open(&self.folder()?)?)
     }
+}
+
+/// ` --data FOLDER`, to stand behind the name of a command.
+pub(crate) fn data_option(folder: &Path) -> String {
+    let folder = inline(&folder.display().to_string());
+    format!(" --data {}", shell(&folder))
+}
+
+/// Whether a command that is told nothing takes this folder.
+fn is_found(folder: &Path) -> bool {
+    let told = std::env::var_os("COUNTERSIGN_DATA").filter(|told| !told.is_empty());
+    let found = told.map(PathBuf::from).or_else(default_data_folder);
+    found.is_some_and(|found| found == folder)
 }
 
 /// Whose sessions.

@@ -17,12 +17,12 @@ pub(crate) fn now_unix_ms() -> Result<u64, Failure> {
         .ok_or_else(|| Failure::new(Code::Clock, "the system clock is before 1970"))
 }
 
-/// A time as text, in UTC.
+/// A time as text, in UTC, always of one width: columns line up, and texts sort as times do.
 pub(crate) fn text(unix_ms: u64) -> String {
     i64::try_from(unix_ms)
         .ok()
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .map_or_else(|| format!("{unix_ms} ms"), |time| time.to_string())
+        .map_or_else(|| format!("{unix_ms} ms"), |time| format!("{time:.3}"))
 }
 
 /// A point in time: `2026-11-15T08:00:00Z`, or how long ago, as in `90s`, `30m`, `2h` or `7d`.
@@ -39,7 +39,7 @@ pub(crate) fn parse_moment(text: &str) -> Result<u64, Failure> {
 /// A length of time: `90s`, `30m`, `2h` or `7d`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, Failure> {
     let parsed = duration(text).and_then(|length| Duration::try_from(length).ok());
-    parsed.ok_or_else(|| Failure::new(Code::Moment, format!("`{text}` is not a length of time")))
+    parsed.ok_or_else(|| Failure::new(Code::Length, format!("`{text}` is not a length of time")))
 }
 
 fn ago(text: &str) -> Result<Option<Timestamp>, Failure> {
@@ -83,6 +83,8 @@ mod tests {
             parse_moment("2023-11-14T22:13:20.123Z").ok(),
             Some(1_700_000_000_123)
         );
+        assert_eq!(text(1_700_000_000_000), "2023-11-14T22:13:20.000Z");
+        assert_eq!(text(1_700_000_000_120), "2023-11-14T22:13:20.120Z");
         assert_eq!(text(u64::MAX), format!("{} ms", u64::MAX));
     }
 

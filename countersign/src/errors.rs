@@ -53,6 +53,7 @@ codes! {
     Query = "C0110", Invalid, "a query is words like `decision:deny tool:mcp.* since:1h`, with spaces between them";
     Checkpoint = "C0111", Invalid, "a checkpoint is what `countersign checkpoint show` prints, from its first line to its last signature";
     Trust = "C0112", Invalid, "one key a line: `name+hint+key` for a log or a witness, as `countersign checkpoint show` prints it, and `ed25519:<hex> <name>` for a person";
+    Length = "C0113", Invalid, "write a length of time as 90s, 30m, 2h or 7d";
     Conflict = "C0201", Failed, "somebody else appended first: read the new head with `countersign session show` and decide again";
     Order = "C0202", Invalid, "append the missing event first, or use another call id";
     Erased = "C0203", Failed, "erasing cannot be undone; the chain can still be verified, and new events go to a new session";
@@ -82,6 +83,7 @@ codes! {
     LogChanged = "C0505", Unverified, "nothing was signed; keep the log as it is, and compare it with the newest backup and with the checkpoints that others kept";
     Cosigned = "C0506", Unverified, "a witness must have signed a checkpoint of this very log: `countersign checkpoint show --size N` prints them";
     PackUnverified = "C0507", Unverified, "do not rely on this pack; ask for a new one, and for the key of the log if you do not have it from elsewhere";
+    NoneOfThose = "C0508", Unverified, "check --session and --tenant: `countersign session list` shows the sessions of a log; if this one was there before, keep the log as it is and compare it with a backup";
     Record = "C0511", Unverified, "`--format json` lists every reason with its place; do not rely on what the record says until you know who changed it";
     RecordKey = "C0512", Invalid, "a key is KEY_ID=HEX: the name that the records use, and the Ed25519 public key in 64 hexadecimal digits";
     SideDocument = "C0513", Invalid, "write --lease LEASE=UNIX_MS, --policy DIGEST=NAME@VERSION and --input DIMENSION=0.9";
@@ -89,6 +91,7 @@ codes! {
     Endpoint = "C0515", Invalid, "an endpoint needs an https address, or an http address of this machine";
     Push = "C0516", Failed, "nothing is lost: run it again, and it goes on with the event that was not taken";
     State = "C0517", Invalid, "nothing was digested; `countersign evidence state --help` tells what each kind needs";
+    PackGiven = "C0518", Invalid, "`countersign verify FILE` checks a pack, and the records in it";
     Unknown = "C0601", Invalid, "`countersign explain` lists the codes";
     Usage = "C0602", Usage, "`--help` behind the command says what each option is for";
     Manifest = "C0701", Invalid, "`countersign manifest validate FILE` lists every problem; `countersign manifest init DIR --print` shows a manifest that is valid";
@@ -115,6 +118,7 @@ codes! {
     Command = "C0807", Failed, "the action was allowed and begun; what it did is for the command itself to tell";
     Hook = "C0808", Invalid, "a web-hook needs an https address (or http on this machine) and a secret of at least 32 bytes in a file";
     Lease = "C0809", Failed, "`countersign lease list --all` shows the leases; `countersign lease preview` what one would cover";
+    NoLease = "C0810", Invalid, "`countersign lease list --all` shows the leases; an id may be shortened as long as it is the only one that begins so";
     Server = "C0811", Failed, "check the command behind `--`; run it alone to see what it says";
     Book = "C0812", Invalid, "somebody changed the file of accepted tools: restore it, or move it away to accept the tools anew";
     NoTool = "C0813", Invalid, "`countersign tools list` shows what there is, and `countersign tools review` what waits; `countersign mcp` prints the digest of a command that waits";

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use countersign_engine::folder::{Extent, parent, sync_parent, walk};
 
 use crate::errors::{Code, Failure};
+use crate::input::uncreated;
 
 /// Writes a file as a whole: whoever looks sees the old text or the new one, also after a power cut.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
@@ -26,6 +27,32 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         .and_then(|()| sync_parent(file))
 }
 
+/// Writes a new file. Never writes over one: what is there may be somebody's only copy.
+pub(crate) fn create(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = File::create_new(file).and_then(|mut new| {
+        new.write_all(bytes)?;
+        new.sync_all()
+    });
+    written.map_err(|error| uncreated(file, &error))
+}
+
+/// Makes a folder for its owner only, with those that it lies in, if it is not there.
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
+    private().recursive(true).create(folder)
+}
+
+/// The same for one that must be new.
+pub(crate) fn create_new_private(folder: &Path) -> io::Result<()> {
+    private().create(folder)
+}
+
+fn private() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
 /// A folder that is gone when we are.
 pub(crate) struct Scratch(PathBuf);
 
@@ -37,7 +64,7 @@ impl Scratch {
         getrandom::fill(&mut random).map_err(|error| failed(&error))?;
         let random = base16ct::lower::encode_string(&random);
         let path = std::env::temp_dir().join(format!("countersign-{purpose}-{random}"));
-        fs::create_dir(&path).map_err(|error| failed(&error))?;
+        create_new_private(&path).map_err(|error| failed(&error))?;
         Ok(Self(path))
     }
 

@@ -132,6 +132,11 @@ pub(crate) fn unreadable(path: &str, error: &io::Error) -> Failure {
     Failure::new(Code::Input, format!("cannot read `{path}`: {error}"))
 }
 
+/// Whether `-` stands where a file to write may.
+pub(crate) fn to_standard_output(out: &Path) -> bool {
+    out == Path::new("-")
+}
+
 /// A file that was to be new.
 pub(crate) fn uncreated(path: &Path, error: &io::Error) -> Failure {
     let code = match error.kind() {

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use countersign_canon::Json;
 use countersign_display::shell;
 
+use crate::errors::{Code, Failure};
+
 mod pretty;
 mod table;
 mod visible;
@@ -67,6 +69,17 @@ pub(crate) mod surely {
         writeln!(out, "{text}")?;
         out.flush()
     }
+}
+
+/// What no terminal can show.
+pub(crate) fn binary(bytes: &[u8]) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        let text = "this is no text for a terminal: give --out FILE, or send it on";
+        return Err(Failure::new(Code::Usage, text));
+    }
+    let mut out = stdout();
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
 }
 
 /// A message for the person at the terminal. There is nowhere to report its failure.

@@ -47,6 +47,29 @@ fn texts(json: &Json, member: &str) -> BTreeSet<String> {
     all.iter().map(text).collect()
 }
 
+/// Packs are told of one by one, and whoever ends it finds nothing left.
+#[cfg(unix)]
+#[test]
+fn whoever_is_interrupted_leaves_nothing() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let folder = replayed::folder();
+    let mut running = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["conformance", "run"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(running.stdout.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().starts_with("HOLDS"));
+    let id = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
 #[test]
 fn every_pack_holds_for_a_fresh_daemon() {
     let folder = replayed::folder();

@@ -178,8 +178,6 @@ fn what_one_program_was_allowed_is_not_allowed_to_another_of_its_name() {
     let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["tools", "accept-command"])
         .args(words.split_whitespace())
-        .arg("--data")
-        .arg(place.path("data"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -182,8 +182,8 @@ fn a_pack_is_held_against_what_the_reader_noted() {
         (vec!["--head", first], "not at the given head"),
         (vec!["--count", "1"], "not the given 1"),
         (vec!["--contains", &other], "no event has the given hash"),
-        (vec!["--session", "another"], "there is no event to verify"),
-        (vec!["--tenant", "another"], "there is no event to verify"),
+        (vec!["--session", "another"], "error[C0508]: verification"),
+        (vec!["--tenant", "another"], "no event of the given session"),
     ] {
         let (code, said) = verify(&more);
         assert_eq!(code, Some(5), "{more:?}: {said}");

@@ -46,6 +46,7 @@ impl Scene {
             .current_dir(self.0.path())
             .env_clear()
             .env("TERM", "xterm")
+            .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.0.path())
             .env("COUNTERSIGN_DATA", self.0.path().join("data"));
         command
@@ -374,6 +375,16 @@ fn tools_are_gone_through_one_after_the_other() {
     let output = output.unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("C0816"));
     assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn a_pack_is_not_written_to_a_terminal() {
+    let scene = Scene::new();
+    scene.hold("deploy");
+    let export = ["evidence", "export", "--session", "s", "--out", "-"];
+    let mut terminal = scene.terminal(&export, "");
+    terminal.expect("give --out FILE");
+    assert_eq!(terminal.end().code(), Some(64));
 }
 
 fn settle() {

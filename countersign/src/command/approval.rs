@@ -23,7 +23,7 @@ mod watch;
 
 pub(crate) use card::duration;
 pub(crate) use confirm::check_code;
-pub(crate) use find::find;
+pub(crate) use find::{absent, find, find_id};
 
 #[derive(Subcommand)]
 pub(crate) enum Approval {

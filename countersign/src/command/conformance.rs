@@ -15,6 +15,7 @@ mod live;
 mod mcp;
 mod run;
 mod sign;
+mod telling;
 
 pub(crate) use mcp::{Mcp, McpError};
 

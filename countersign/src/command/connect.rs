@@ -130,6 +130,7 @@ impl Connect {
                 write,
                 self.now(),
                 &self.next_command(),
+                &self.data.option(),
             )),
             Format::Json => output::json(&report::json(self.client, &planned, write)),
         };

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use countersign_approval::{Decision, Reason};
 use countersign_canon::{Hash, Json, Limits};
-use countersign_display::shell;
 use countersign_event::{EventType, Line};
 use countersign_store::{Filter, Folder, Reader};
-use countersign_verify::{Expectation, Report, Selection};
+use countersign_verify::{Expectation, Problem, Report, Selection};
 
 use super::verify::verify_folder;
+use crate::cli::data_option;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
+use crate::folder::create_new_private;
 use crate::output::{self, inline};
 
 mod agent;
@@ -101,7 +102,7 @@ impl Demo {
         let standing = operator.waiting()?;
         let code = standing.envelope.plan().hash().short();
         say(&format!(
-            "  ⏸ {:<46} HOLD ⏸   code {code}",
+            "  ⏸ {:<45} HOLD ⏸   code {code}",
             "pays 42.00: the manifest asks for a human"
         ))?;
         let decision = match self.yes_demo {
@@ -109,10 +110,7 @@ impl Demo {
             false => ask(standing.rendering.text(), &code)?,
         };
         operator.decide(&standing, decision)?;
-        step(
-            "  the payment, with the bytes that were shown",
-            agent.finish()?,
-        )?;
+        step("  the payment, with the bytes as shown", agent.finish()?)?;
         let approval = Some(standing.envelope.id().to_string());
         let more = json(r#"{"cents":420000,"to":"acme"}"#)?;
         agent.begin("pay", more, approval.as_deref())?;
@@ -147,8 +145,15 @@ fn ask(shown: &str, code: &str) -> Result<Decision, Failure> {
 
 fn step(what: &str, answer: Answer) -> Result<(), Failure> {
     say(&match answer {
-        Answer::Result(text) => format!("  ✓ {what:<46} ALLOW ✓  {}", inline(&text)),
-        Answer::Refused(reason) => format!("  ✗ {what:<46} DENY ✗   {reason}"),
+        Answer::Result(text) => {
+            let text = inline(&text);
+            let gap = match text.chars().count() > BESIDE {
+                true => "\n      ",
+                false => "",
+            };
+            format!("  ✓ {what:<45} ALLOW ✓  {gap}{text}")
+        }
+        Answer::Refused(reason) => format!("  ✗ {what:<45} DENY ✗   {reason}"),
     })
 }
 
@@ -225,11 +230,11 @@ fn refuse_used(place: &Path) -> Result<(), Failure> {
 }
 
 fn next_steps(folder: &Folder, session: &str) -> String {
-    let data = shell(&folder.path().display().to_string());
+    let data = data_option(folder.path());
     let program = output::program();
     format!(
-        "\nnext:\n  {program} log list --data {data} --session {session}\n  \
-         {program} verify --data {data}\n  {program} mcp -- YOUR-MCP-SERVER"
+        "\nnext:\n  {program} log list{data} --session {session}\n  \
+         {program} verify{data}\n  {program} mcp -- YOUR-MCP-SERVER"
     )
 }
 
@@ -245,16 +250,21 @@ fn tell(what: &str, report: &Report) -> Result<(), Failure> {
                 .place
                 .map(|place| format!("{place}: "))
                 .unwrap_or_default();
-            let problem = finding.problem.to_string();
-            let problem = problem
-                .split(": stated")
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            ("✗", format!("found, {place}{problem}"))
+            ("✗", format!("{place}{}", in_short(&finding.problem)))
         }
     };
-    say(&format!("  {mark} {what:<30} {words}"))
+    say(&format!("  {mark} {what:<28} {words}"))
+}
+
+/// Without the hashes and the other particulars.
+fn in_short(problem: &Problem) -> String {
+    match problem {
+        Problem::Head { .. } => "the session does not end at the known head".to_owned(),
+        other => {
+            let text = other.to_string();
+            text.split(": ").next().unwrap_or_default().to_owned()
+        }
+    }
 }
 
 fn say(text: &str) -> Result<(), Failure> {
@@ -267,7 +277,7 @@ fn temporary() -> Result<PathBuf, Failure> {
     let now = crate::clock::now_unix_ms()?;
     let process = std::process::id();
     let folder = base.join(format!("countersign-demo-{now}-{process}"));
-    fs::create_dir(&folder)
+    create_new_private(&folder)
         .map(|()| folder.clone())
         .map_err(|error| {
             Failure::new(
@@ -276,3 +286,6 @@ fn temporary() -> Result<PathBuf, Failure> {
             )
         })
 }
+
+/// How long an answer may be to stand on the line of the question.
+const BESIDE: usize = 20;

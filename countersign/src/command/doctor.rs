@@ -187,13 +187,14 @@ fn policies(plan: &Plan) -> Result<String, Failure> {
     let loaded = plan.files().load();
     let policies = loaded?;
     let manifest = match policies.capability().manifest() {
-        Some(manifest) => format!("manifest {}", manifest.digest()),
+        Some(manifest) => {
+            let digest = manifest.digest().to_string();
+            format!("manifest {}", digest.chars().take(19).collect::<String>())
+        }
         None => "no manifest".to_owned(),
     };
     let others = policies.others().len();
-    Ok(format!(
-        "compiled, tests passed: {manifest}, {others} beside it"
-    ))
+    Ok(format!("tests passed; {manifest}, {others} beside it"))
 }
 
 /// A file is written and is on the disk before it is taken away again.

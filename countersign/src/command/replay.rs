@@ -27,7 +27,7 @@ pub(crate) use html::html;
 pub(crate) struct Replay {
     /// The session
     session: String,
-    /// Write the report as a page to this file, too
+    /// Write the report as a page to this file, too; replaces the file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print every step, then and now

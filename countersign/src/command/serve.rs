@@ -97,6 +97,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let plan = Plan::new(self.configured()?)?;
+        plan.check_folder()?;
         let files = plan.files();
         let in_files = files != PolicyFiles::default();
         let book = match in_files {
@@ -241,6 +242,18 @@ impl Plan {
         plan.check_open(listen)?;
         plan.durability()?;
         Ok(plan)
+    }
+
+    /// What lies in the folder is looked for first, and is not to blame.
+    fn check_folder(&self) -> Result<(), Failure> {
+        let folder = self.folder.path();
+        match folder.exists() && !folder.is_dir() {
+            false => Ok(()),
+            true => {
+                let text = format!("`{}` is no folder", folder.display());
+                Err(Failure::new(Code::Folder, text))
+            }
+        }
     }
 
     pub(crate) fn files(&self) -> PolicyFiles {

@@ -9,7 +9,7 @@ use countersign_canon::Json;
 use countersign_store::{self as store, Folder, Reader};
 use countersign_verify::pack::Noted;
 use countersign_verify::{
-    Expectation, Finding, Place, Progress, Report, Selection, database, verify_stream,
+    Expectation, Finding, Place, Problem, Progress, Report, Selection, database, verify_stream,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -67,7 +67,7 @@ pub(crate) struct Verify {
     /// Whose signatures count: keys of logs, witnesses and people, one a line
     #[arg(long, value_name = "KEYS")]
     trust: Option<String>,
-    /// Write the report about an evidence pack as a page to this file, too
+    /// Write the report about an evidence pack as a page to this file, too; replaces the file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -273,10 +273,18 @@ fn outcome(report: &Report) -> Exit {
     match &report.failure {
         None => Exit::Done,
         Some(finding) => Failure::new(
-            Code::Unverified,
+            blamed(&finding.problem, Code::Unverified),
             format!("verification failed: {}", finding.problem),
         )
         .report(),
+    }
+}
+
+/// Whoever has asked for what is not there may have misspelt it.
+fn blamed(problem: &Problem, otherwise: Code) -> Code {
+    match problem {
+        Problem::NoneOfThose { .. } => Code::NoneOfThose,
+        _ => otherwise,
     }
 }
 

@@ -3,9 +3,10 @@
 use countersign_approval::lease::Lease;
 use countersign_approval::{ApprovalId, Envelope, Human, LeaseId, Reason, UnixMs};
 use countersign_canon::Json;
+use countersign_event::Line;
 use countersign_policy::Policies;
 use countersign_policy::capability::Capability;
-use countersign_store::{Reader, Store};
+use countersign_store::{Filter, Reader, Store};
 
 use crate::refusal::Fault;
 use crate::{
@@ -54,6 +55,17 @@ impl Desk {
     /// Why the action was held.
     pub fn why_held(&self, standing: &Standing) -> Result<Option<String>, Refusal> {
         self.0.why_held(standing)
+    }
+
+    /// When the session of a request has used up the time that its manifest gives, as far as that can be told.
+    pub fn time_is_up(&self, standing: &Standing) -> Option<UnixMs> {
+        let digest = standing.envelope.plan().policy();
+        let policies = self.0.policies_with(digest).ok()?;
+        let budgets = policies.capability().manifest()?.permissions().budgets;
+        let filter = Filter::session(&standing.row.scope);
+        let first = self.reader().page(&filter, None, 1).ok()?.events.pop()?;
+        let begun = Line::read(&first.line).ok()?.ts_unix_ms;
+        Some(UnixMs::new(begun.saturating_add(budgets.max_wall_time_ms)))
     }
 
     /// Notes in the audit that somebody was shown a request.

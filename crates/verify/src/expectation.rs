@@ -36,10 +36,13 @@ impl Expectation {
     /// Holds what was seen against what is expected.
     ///
     /// With several sessions one of them must fit: a head or a contained hash names its session by
-    /// itself. A bare count has to fit every session.
-    pub(crate) fn check(&self, ends: &[End], contained: bool) -> Option<Problem> {
+    /// itself. A bare count has to fit every session. `others` is how many events nobody asked for.
+    pub(crate) fn check(&self, ends: &[End], contained: bool, others: u64) -> Option<Problem> {
         if ends.is_empty() {
-            return Some(Problem::Nothing);
+            return Some(match others {
+                0 => Problem::Nothing,
+                others => Problem::NoneOfThose { others },
+            });
         }
         if let Some(expected) = self.head {
             let Some(end) = ends.iter().find(|end| end.head == Some(expected)) else {

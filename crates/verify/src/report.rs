@@ -110,6 +110,12 @@ pub enum Problem {
     /// There is nothing to verify.
     #[error("there is no event to verify")]
     Nothing,
+    /// There are events, and none of them was asked for.
+    #[error("no event of the given session or tenant is here, and {others} of others are")]
+    NoneOfThose {
+        /// How many there are.
+        others: u64,
+    },
     /// A column of the database says something else than the event.
     #[error("the column `{0}` says something else than the event")]
     Column(&'static str),
@@ -187,7 +193,7 @@ impl Problem {
             Self::Head { .. } => "head",
             Self::Count { .. } => "count",
             Self::NotContained(_) => "not-contained",
-            Self::Nothing => "nothing",
+            Self::Nothing | Self::NoneOfThose { .. } => "nothing",
             Self::Column(_) => "column",
             Self::RowGap { .. } => "row-gap",
             Self::Ciphertext(_) => "ciphertext",

@@ -146,7 +146,8 @@ impl<'e> Run<'e> {
 
     /// What must be there and is not.
     pub(crate) fn missing(&mut self) -> Option<Finding> {
-        let missing = self.expectation.check(&self.chains.ends(), self.contained);
+        let (ends, others) = (self.chains.ends(), self.outside());
+        let missing = self.expectation.check(&ends, self.contained, others);
         let problem = missing.or_else(|| self.tree.as_mut()?.check())?;
         Some(Finding {
             place: None,
@@ -168,6 +169,11 @@ impl<'e> Run<'e> {
             bytes: self.bytes,
             sessions: self.chains.report(),
         }
+    }
+
+    /// How many events are not of the selection.
+    fn outside(&self) -> u64 {
+        self.seen.events.saturating_sub(self.events)
     }
 
     fn follow(&mut self, examined: &Examined<'_>) -> Result<(), Problem> {
@@ -330,7 +336,7 @@ impl<'e> Run<'e> {
                 self.sealed.erased
             ));
         }
-        let outside = self.seen.events.saturating_sub(self.events);
+        let outside = self.outside();
         if outside > 0 {
             not_checked.push(format!(
                 "the links and the order of {outside} event(s) outside the selection"

@@ -43,6 +43,21 @@ impl Invocation {
         })
     }
 
+    /// Nobody is asked about a command that could not be started.
+    pub(super) fn check_found(&self) -> Result<(), Failure> {
+        let program = self.program.as_ref();
+        if program.is_some_and(|program| is_executable(Path::new(program))) {
+            return Ok(());
+        }
+        let word = self.words.first().map(String::as_str).unwrap_or_default();
+        let why = match word.contains('/') {
+            true => "there is no such program",
+            false => "no folder of PATH has it",
+        };
+        let text = format!("`{word}` cannot be run: {why}");
+        Err(Failure::new(Code::Server, text))
+    }
+
     /// The folder that it runs in.
     pub(super) fn folder(&self) -> &Path {
         &self.folder

@@ -10,9 +10,10 @@ use countersign_approval::{ApprovalId, Arguments, State, Tool};
 use countersign_canon::Json;
 use countersign_engine::{
     Admission, ApprovalTimes, Delivery, Engine, Hold, Origin, Outcome, Permit, PolicyFiles,
-    Proposal, Redeemed, Standing, SystemClock, Wanted,
+    Proposal, Redeemed, Refusal, Standing, SystemClock, Wanted,
 };
 use countersign_policy::Point;
+use countersign_policy::capability::Explanation;
 
 use super::group::Heard;
 use super::invocation::Invocation;
@@ -20,6 +21,7 @@ use super::supervise::{Ended, Kept, NOT_STARTED, Over, supervise};
 use super::told::NotRun;
 use crate::cli::{DataFolder, Tenant};
 use crate::clock;
+use crate::command::approval::{absent, find_id};
 use crate::command::evidence::{Observed, States};
 use crate::command::manifest::Trust;
 use crate::errors::{Code, Failure};
@@ -77,9 +79,9 @@ pub(crate) struct Run {
         conflicts_with = "approval"
     )]
     args: String,
-    /// Go on with an action that was held
+    /// Go on with an action that was held; the beginning of its id is enough
     #[arg(long, value_name = "ID", conflicts_with_all = ["session", "tool"])]
-    approval: Option<ApprovalId>,
+    approval: Option<String>,
     /// How long to wait for people, as in 90s, 10m or 2h [default: not at all]
     #[arg(long, value_name = "TIME")]
     wait: Option<String>,
@@ -140,14 +142,17 @@ impl Run {
         };
         let engine = Engine::new(self.data.store()?, policies, SystemClock)
             .with_times(times)
-            .map_err(|error| Failure::new(Code::Moment, error.to_string()))?;
+            .map_err(|error| Failure::new(Code::Length, error.to_string()))?;
         // What is asked for counts in the place of what the manifest names.
         let engine = match self.state {
             None => engine.with_watch(Arc::new(States)),
             Some(_) => engine,
         };
-        let permit = match self.approval {
-            Some(id) => redeem(id, patience, &invocation, &engine, format)?,
+        let permit = match &self.approval {
+            Some(text) => {
+                let id = find_id(text, engine.store().reader())?;
+                redeem(id, patience, &invocation, &engine, format)?
+            }
             None => self.admit(&invocation, patience, &engine, format)?,
         };
         match permit {
@@ -163,6 +168,7 @@ impl Run {
         engine: &Engine,
         format: Format,
     ) -> Result<Allowed, Failure> {
+        invocation.check_found()?;
         let arguments = Arguments::new(input::json_argument(&self.args)?)
             .map_err(|error| Failure::new(Code::Json, error.to_string()))?;
         let tool_name = self.tool.clone().unwrap_or_default();
@@ -192,16 +198,15 @@ impl Run {
             // Nothing was decided: recording is what failed.
             Admission::Refusal(refusal) if !refusal.is_recorded() => Err(refusal.into()),
             Admission::Refusal(refusal) => {
-                let message = match refusal.message() {
-                    "" => String::new(),
-                    message => format!(" ({message})"),
-                };
-                let line = format!("DENY ✗  {tool_name}: {}{message}", refusal.reason());
+                let message = why(&refusal);
+                let told = message.as_ref().map(|message| format!(" ({message})"));
+                let told = told.unwrap_or_default();
+                let line = format!("DENY ✗  {tool_name}: {}{told}", refusal.reason());
                 output::stderr(&inline(&line));
                 NotRun {
                     state: "denied",
                     reason: Some(refusal.reason()),
-                    message: Some(refusal.message().to_owned()).filter(|it| !it.is_empty()),
+                    message,
                     ..NotRun::default()
                 }
                 .tell(format)?;
@@ -382,6 +387,15 @@ impl Run {
     }
 }
 
+/// What there is to say beside the reason.
+fn why(refusal: &Refusal) -> Option<String> {
+    let explanation = refusal.explanation();
+    match refusal.message() {
+        "" => explanation.and_then(Explanation::of_the_session),
+        message => Some(message.to_owned()),
+    }
+}
+
 /// Waits for the decision, then takes the one use of it.
 fn redeem(
     id: ApprovalId,
@@ -395,9 +409,7 @@ fn redeem(
         // Of all that is over, only this request matters here.
         let _swept = engine.sweep()?;
         let standing = engine.approval(id)?;
-        let standing = standing.ok_or_else(|| {
-            Failure::new(Code::NoApproval, format!("there is no approval `{id}`"))
-        })?;
+        let standing = standing.ok_or_else(|| absent(&id.to_string()))?;
         let Some(call) = standing.envelope.plan().calls().first() else {
             return Err(Failure::new(Code::Damaged, "the approval has no call"));
         };

@@ -64,7 +64,7 @@ impl Edit {
         let new = desk.edit(old.row.id, args, &key.person, reason.as_ref())?;
         // It is there, whether anybody reads so or not.
         let printed = match format {
-            Format::Text => output::text(&text(&changes, &new, &old.envelope)),
+            Format::Text => output::text(&text(&changes, &new, &old.envelope, &self.data.option())),
             Format::Json => output::json(&json(&changes, &new, &old.envelope)),
         };
         printed?;
@@ -72,14 +72,14 @@ impl Edit {
     }
 }
 
-fn text(changes: &[Change], new: &Envelope, old: &Envelope) -> String {
+fn text(changes: &[Change], new: &Envelope, old: &Envelope, data: &str) -> String {
     let (id, code) = (new.id(), new.plan().hash().short());
     let mut lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
     lines.push(format!(
         "HOLD ⏸  {id} (code {code}) takes the place of {}",
         old.id()
     ));
-    lines.push(format!("\nnext: countersign approval show {id}"));
+    lines.push(format!("\nnext: countersign approval show{data} {id}"));
     visible(&lines.join("\n"))
 }
 

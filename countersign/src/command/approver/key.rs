@@ -14,7 +14,7 @@ use countersign_engine::Approvers;
 use countersign_vault::{KeyringError, open_or_create_secret, open_secret};
 
 use crate::errors::{Code, Failure};
-use crate::folder::parent;
+use crate::folder::{create_private, parent};
 use crate::input::default_config_folder;
 
 /// Where the key is.
@@ -64,7 +64,7 @@ impl KeyFile {
 
     /// The key in the file; a new one if there is no file.
     pub(super) fn open_or_create(&self) -> Result<SigningKey, Failure> {
-        create_folder(&parent(&self.path)).map_err(|error| self.io("make", &error))?;
+        create_private(&parent(&self.path)).map_err(|error| self.io("make", &error))?;
         Ok(SigningKey::from_bytes(
             &*open_or_create_secret(&self.path).map_err(unusable)?,
         ))
@@ -148,14 +148,6 @@ fn resolved(path: &Path) -> PathBuf {
         }
     }
     absolute
-}
-
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// What is wrong with a file of secrets, in words for this one.

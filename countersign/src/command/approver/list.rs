@@ -23,6 +23,10 @@ impl List {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         let approvers = Approvers::load(self.data.folder()?.path())
             .map_err(|error| Failure::new(Code::Approvers, error.to_string()))?;
+        if approvers.keys().is_empty() {
+            // People may be registered before there is a log; where nobody is, one has to be there.
+            drop(self.data.reader()?);
+        }
         match format {
             Format::Text => output::text(&text(&approvers))?,
             Format::Json => output::json(&json(&approvers))?,

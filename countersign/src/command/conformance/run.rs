@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use countersign_conformance::{BUILT_IN, Outcome, Pack, PackReport, Report, Tested, run};
+use countersign_conformance::{BUILT_IN, Case, Outcome, Pack, PackReport, Report, run};
 
 use super::house::House;
 use super::live::Live;
 use super::pack;
+use super::telling::Telling;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::output::{self, Format, inline};
+use crate::output::{self, Format};
 use crate::{clock, folder, input};
 
 #[derive(Args)]
@@ -27,7 +28,7 @@ Examples:
   countersign conformance run --target http://127.0.0.1:8080 --pack questions --junit report.xml
 
 Exit codes: 0 everything held that was tried; 5 something did not, or nothing could be tried; 3 a pack
-cannot be used; 1 the target does not take the token; 69 nobody answers.")]
+cannot be used; 1 the target does not take the token; 69 nobody answers; 130 it was interrupted.")]
 pub(crate) struct Run {
     /// A pack: one that comes with this program, by its name, or a file [default: all that come with it]
     #[arg(long, value_name = "PACK")]
@@ -68,13 +69,13 @@ pub(crate) struct Run {
     /// Cases that are known to fail, one a line: `ID: the reason`
     #[arg(long, value_name = "FILE")]
     known: Option<String>,
-    /// Write the report as JSON to this file, too
+    /// Write the report as JSON to this file, too; replaces the file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the report as JUnit's XML to this file
+    /// Write the report as JUnit's XML to this file; replaces the file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a badge to this file: an image if it ends in .svg, else what shields.io reads
+    /// Write a badge to this file, which is replaced: an image if it ends in .svg, else what shields.io reads
     #[arg(long, value_name = "FILE")]
     badge: Option<PathBuf>,
     /// A program that stands between us and our own server, to see what it breaks
@@ -85,17 +86,26 @@ pub(crate) struct Run {
 impl Run {
     pub(super) fn run(self, format: Format) -> Result<Exit, Failure> {
         let packs = self.packs()?;
+        let wanted = packs.iter().flat_map(|pack| &pack.cases);
+        let wanted = wanted.filter(|case| self.wants(&case.id)).count();
+        let telling = Telling::new(format, wanted)?;
+        let tested = match &self.target {
+            None => self.ours(&packs, &telling),
+            Some(target) => self.theirs(target, &packs, &telling),
+        };
+        if telling.is_ended() {
+            output::stderr("countersign: interrupted");
+            return Ok(Exit::Interrupted);
+        }
+        drop(telling);
         let report = Report {
             target: self.target.clone().unwrap_or_else(|| OURS.to_owned()),
             run_at: clock::text(clock::now_unix_ms()?),
-            packs: match &self.target {
-                None => self.ours(&packs)?,
-                Some(target) => self.theirs(target, &packs)?,
-            },
+            packs: tested?,
         };
         self.write(&report)?;
         match format {
-            Format::Text => output::text(&text(&report))?,
+            Format::Text => output::text(&sum(&report))?,
             Format::Json => output::json(&report.to_json())?,
         }
         Ok(match report.is_compliant() {
@@ -145,17 +155,25 @@ impl Run {
     }
 
     /// A fresh server for each pack.
-    fn ours(&self, packs: &[Pack]) -> Result<Vec<PackReport>, Failure> {
+    fn ours(&self, packs: &[Pack], telling: &Telling) -> Result<Vec<PackReport>, Failure> {
         let mut reports = Vec::new();
         for pack in packs {
             let house = House::open(pack.mcp.as_ref(), self.through.as_deref())?;
             let mut live = Live::own(house)?;
-            reports.push(run(pack, &mut live, &|case| self.wants(&case.id)));
+            reports.push(self.one(pack, &mut live, telling)?);
+            if telling.is_ended() {
+                break;
+            }
         }
         Ok(reports)
     }
 
-    fn theirs(&self, target: &str, packs: &[Pack]) -> Result<Vec<PackReport>, Failure> {
+    fn theirs(
+        &self,
+        target: &str,
+        packs: &[Pack],
+        telling: &Telling,
+    ) -> Result<Vec<PackReport>, Failure> {
         let token = match &self.token_file {
             None => self.token.clone(),
             Some(file) => {
@@ -178,9 +196,20 @@ impl Run {
         }
         live.knock(target)?;
         let packs = packs.iter();
-        Ok(packs
-            .map(|pack| run(pack, &mut live, &|case| self.wants(&case.id)))
-            .collect())
+        packs
+            .take_while(|_| !telling.is_ended())
+            .map(|pack| self.one(pack, &mut live, telling))
+            .collect()
+    }
+
+    /// Runs a pack, and tells of it unless somebody has ended it.
+    fn one(&self, pack: &Pack, live: &mut Live, telling: &Telling) -> Result<PackReport, Failure> {
+        let wants = |case: &Case| self.wants(&case.id) && telling.begins(case);
+        let report = run(pack, live, &wants);
+        if !telling.is_ended() {
+            telling.tell(&report)?;
+        }
+        Ok(report)
     }
 
     fn wants(&self, id: &str) -> bool {
@@ -206,57 +235,21 @@ impl Run {
     }
 }
 
-fn text(report: &Report) -> String {
-    let mut lines = Vec::new();
-    for pack in &report.packs {
-        let count = |outcome: Outcome| {
-            let tested = pack.tested.iter();
-            tested.filter(|one| one.outcome == outcome).count()
-        };
-        let passed = count(Outcome::Passed);
-        let word = match (count(Outcome::Failed), count(Outcome::Skipped)) {
-            (0, skipped) if skipped > 0 && skipped == pack.tested.len() => "UNTRIED –",
-            (0, _) => "HOLDS ✓",
-            _ => "FAILS ✗",
-        };
-        let (name, all) = (inline(&pack.name), pack.tested.len());
-        lines.push(format!("{word}  {name:<14} {passed} of {all}"));
-        let told = pack.tested.iter();
-        lines.extend(
-            told.filter(|one| one.outcome != Outcome::Passed)
-                .flat_map(tell),
-        );
-    }
+/// What all packs came to.
+fn sum(report: &Report) -> String {
     let total = report.total();
     let passed = report.count(Outcome::Passed);
     let failed = report.count(Outcome::Failed);
     let known = report.count(Outcome::ExpectedFailure);
     let skipped = report.count(Outcome::Skipped);
-    lines.push(format!(
+    let mut lines = vec![format!(
         "\n{total} cases: {passed} passed, {failed} failed, {known} known to fail, {skipped} skipped"
-    ));
+    )];
     let violated: Vec<&str> = report.violated().into_iter().collect();
     if !violated.is_empty() {
         lines.push(format!("violated: {}", violated.join(", ")));
     }
     lines.join("\n")
-}
-
-fn tell(tested: &Tested) -> Vec<String> {
-    let Tested { id, req_id, .. } = tested;
-    let word = tested.outcome.as_str();
-    let about = inline(&tested.description);
-    let mut lines = vec![format!("  {word} {id} ({req_id}): {about}")];
-    if let Some(reason) = &tested.reason {
-        lines.push(format!("       known: {}", inline(reason)));
-    }
-    if tested.outcome != Outcome::ExpectedFailure {
-        let step = tested
-            .step
-            .map_or_else(String::new, |step| format!("step {step}: "));
-        lines.push(format!("       {step}{}", inline(&tested.detail)));
-    }
-    lines
 }
 
 const OURS: &str = "a fresh daemon of this program";

@@ -42,7 +42,13 @@ pub(super) fn servers(planned: &[(Target, Plan)], released: bool) -> String {
 }
 
 /// What was done, and what comes next.
-pub(super) fn ending(planned: &[(Target, Plan)], written: bool, now: Now, back: &str) -> String {
+pub(super) fn ending(
+    planned: &[(Target, Plan)],
+    written: bool,
+    now: Now,
+    back: &str,
+    data: &str,
+) -> String {
     let otherwise = planned.iter().flat_map(|(_, plan)| &plan.left);
     let otherwise = otherwise.filter(|left| left.reason.is_otherwise());
     let otherwise: Vec<_> = otherwise
@@ -74,11 +80,13 @@ pub(super) fn ending(planned: &[(Target, Plan)], written: bool, now: Now, back: 
         Now::Undone => format!("next: restart the client, then\n  {back}"),
         Now::Held => format!(
             "from now on calls wait for a human, unless somebody has said that their tool only reads\n\
-             {DECIDING}  countersign tools review\n  {back}"
+             {}  countersign tools review{data}\n  {back}",
+            deciding(data)
         ),
-        Now::Declared => {
-            format!("from now on what the manifest does not declare is denied\n{DECIDING}  {back}")
-        }
+        Now::Declared => format!(
+            "from now on what the manifest does not declare is denied\n{}  {back}",
+            deciding(data)
+        ),
     };
     visible(&format!("\n{}\n{next}{anew}", files.collect::<String>()))
 }
@@ -95,8 +103,11 @@ pub(super) enum Now {
 }
 
 /// Who can decide about calls that wait, and where.
-const DECIDING: &str =
-    "next:\n  countersign approver init\n  restart the client\n  countersign approval watch\n";
+fn deciding(data: &str) -> String {
+    format!(
+        "next:\n  countersign approver init{data}\n  restart the client\n  countersign approval watch{data}\n"
+    )
+}
 
 /// The same for programs.
 pub(super) fn json(client: Client, planned: &[(Target, Plan)], written: bool) -> Json {

@@ -35,7 +35,7 @@ pub(super) fn forgeries(lines: &[Vec<u8>], head: Hash) -> Vec<Forgery> {
         .unwrap_or_default();
     vec![
         (
-            "a denial turned into an allow",
+            "a denial made into an allow",
             edited.collect(),
             Expectation::default(),
         ),

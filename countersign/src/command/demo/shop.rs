@@ -10,6 +10,7 @@ use countersign_store::{Folder, Options, Store};
 
 use super::server;
 use crate::errors::{Code, Failure};
+use crate::folder::create_private;
 
 /// The operator's side: an engine beside the proxy's, on the same log.
 pub(super) struct Operator {
@@ -22,7 +23,7 @@ impl Operator {
     /// Registers a person with a new key, and writes the manifest.
     pub(super) fn new(folder: &Folder) -> Result<(Self, PathBuf), Failure> {
         let manifest = folder.path().join("manifest.json");
-        std::fs::create_dir_all(folder.path())?;
+        create_private(folder.path())?;
         std::fs::write(&manifest, self::manifest()?.to_jcs()?)?;
         let secret = countersign_vault::open_or_create_secret(&folder.path().join("demo.key"))?;
         let key = SigningKey::from_bytes(&secret);

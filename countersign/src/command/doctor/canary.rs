@@ -27,7 +27,7 @@ pub(super) fn http(plan: &Plan) -> Result<String, Failure> {
         .iter()
         .any(|state| answer.contains(&format!("\"state\":\"{state}\"")));
     match is_stopped && !answer.contains("\"permit\"") {
-        true => Ok("a forbidden action and a caller without a token are refused".to_owned()),
+        true => Ok("refuses forbidden actions and callers without a token".to_owned()),
         false => Err(refused_not("a forbidden action")),
     }
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use countersign_canon::{Json, Limits};
 use countersign_evidence::aep::{self, Authenticity, Checked, Finding, Judged, Keys, Record};
+use countersign_pack::archive::looks_like_pack;
 
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
@@ -38,6 +39,7 @@ impl Check {
         let mut reports = Vec::new();
         for file in &self.files {
             let text = input::file(file, MAX_FILE)?;
+            refuse_pack(file, &text)?;
             let checked = aep::check(&records(file, &text), &keys);
             if checked.fails() {
                 failed.push(file.clone());
@@ -60,6 +62,17 @@ impl Check {
                 format!("`{file}` does not hold what it claims"),
             )),
         }
+    }
+}
+
+/// A pack holds records among other things, and is checked as a whole.
+fn refuse_pack(file: &str, text: &[u8]) -> Result<(), Failure> {
+    match looks_like_pack(text) {
+        false => Ok(()),
+        true => Err(Failure::new(
+            Code::PackGiven,
+            format!("`{file}` is an evidence pack, and no file of records"),
+        )),
     }
 }
 

@@ -1,6 +1,5 @@
 //! `countersign evidence export --format cloudevents|assay-bundle`
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use countersign_redact::Redactor;
 use super::session::{Session, Signer};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::input::uncreated;
+use crate::folder;
 use crate::output;
 
 /// A format of others.
@@ -41,15 +40,13 @@ impl Export {
             Exchange::CloudEvents => lines(&events)?,
         };
         match &self.out {
+            None if exchange == Exchange::AssayBundle => output::binary(&bytes)?,
             None => {
                 let mut out = output::stdout();
                 out.write_all(&bytes)?;
                 out.flush()?;
             }
-            Some(path) => {
-                let written = File::create_new(path).and_then(|mut file| file.write_all(&bytes));
-                written.map_err(|error| uncreated(path, &error))?;
-            }
+            Some(path) => folder::create(path, &bytes)?,
         }
         Ok(Exit::Done)
     }

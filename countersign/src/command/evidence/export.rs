@@ -1,11 +1,9 @@
 //! `countersign evidence export`
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use countersign_approval::ApprovalId;
 use countersign_canon::{Digest, Json};
 use countersign_event::{Scope, SessionId, TenantId};
 use countersign_pack::Selected;
@@ -17,9 +15,11 @@ use super::pack::Contents;
 use super::session::Session;
 use crate::cli::{Choice, DataFolder, Tenant};
 use crate::clock;
+use crate::command::approval::{absent, find_id};
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::input::{uncreated, unreadable};
+use crate::folder;
+use crate::input::{to_standard_output, unreadable};
 use crate::output::{self, Format};
 
 #[derive(Args)]
@@ -47,7 +47,7 @@ pub(crate) struct Export {
     /// A session
     #[arg(long, value_name = "SESSION", required_unless_present_any = ["approval", "since", "until"])]
     session: Option<String>,
-    /// The session that asked for this approval
+    /// The session that asked for this approval; the beginning of its id is enough
     #[arg(long, value_name = "ID", conflicts_with_all = ["session", "since", "until"])]
     approval: Option<String>,
     /// Every event from this time on: 2026-11-15T08:00:00Z, or 2h for two hours ago
@@ -72,7 +72,7 @@ pub(crate) struct Export {
     #[arg(long, default_value = "text", value_parser = Choice::any())]
     // The argument that all commands have takes more here; it is read there.
     format: Choice,
-    /// The pack, a new file
+    /// The pack, a new file; - for standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -95,7 +95,7 @@ impl Export {
         let one = "only a session can be written in this format: give --session";
         let session = self.session.ok_or_else(|| Failure::new(Code::Usage, one))?;
         let session = Session::new(session, self.tenant, self.data);
-        let out = self.out;
+        let out = self.out.filter(|out| !to_standard_output(out));
         exchange::Export { session, out }.run(exchange)
     }
 
@@ -128,10 +128,15 @@ impl Export {
             )));
         }
         let pack = contents.write(&reader)?;
-        save(&pack, out)?;
+        match to_standard_output(out) {
+            true => output::binary(&pack)?,
+            false => folder::create(out, &pack)?,
+        }
         let (count, size) = (contents.events.len() as u64, pack.len() as u64);
         let digest = Digest::of(&pack).to_string();
         match format {
+            // It has the pack.
+            _ if to_standard_output(out) => {}
             Format::Text => output::text(&format!(
                 "{}  {count} event(s), {size} bytes, {digest}",
                 output::inline(&out.display().to_string())
@@ -159,10 +164,8 @@ impl Export {
             });
         }
         if let Some(text) = &self.approval {
-            let unknown =
-                || Failure::new(Code::NoApproval, format!("there is no approval `{text}`"));
-            let id: ApprovalId = text.parse().map_err(|_| unknown())?;
-            let approval = reader.approval(id)?.ok_or_else(unknown)?;
+            let id = find_id(text, reader)?;
+            let approval = reader.approval(id)?.ok_or_else(|| absent(text))?;
             return Ok(Selected::Approval {
                 id: id.to_string(),
                 tenant: approval.scope.tenant.as_str().to_owned(),
@@ -221,15 +224,6 @@ pub(crate) fn session_pack(folder: &Folder, scope: &Scope) -> Result<Vec<u8>, Fa
         bare: false,
     };
     contents.write(&reader)
-}
-
-/// Never writes over a file: what is there may be somebody's only copy.
-fn save(pack: &[u8], out: &Path) -> Result<(), Failure> {
-    let written = File::create_new(out).and_then(|mut file| {
-        file.write_all(pack)?;
-        file.sync_all()
-    });
-    written.map_err(|error| uncreated(out, &error))
 }
 
 fn events(selected: &Selected, reader: &Reader) -> Result<Vec<Stored>, Failure> {

@@ -1,10 +1,13 @@
 //! `countersign lease create`
 
 use clap::Args;
+use countersign_approval::UnixMs;
+use countersign_approval::lease::Lease;
 
 use super::terms::{NewLease, refused};
 use super::view;
 use crate::cli::DataFolder;
+use crate::clock;
 use crate::command::approval::{check_code, confirm, find};
 use crate::command::approver::key::KeyOption;
 use crate::errors::Failure;
@@ -55,6 +58,7 @@ impl Create {
         let key = file.open(&desk.approvers()?)?;
         let standing = find(&self.new.like, &desk)?;
         let lease = self.new.draw_up(&standing, &key.person, &desk)?;
+        warn_of_time(&lease, desk.time_is_up(&standing));
         match &self.code {
             Some(code) => check_code(code, &standing.envelope)?,
             None => {
@@ -85,5 +89,17 @@ impl Create {
         // It stands, whether anybody reads so or not.
         printed?;
         Ok(Exit::Done)
+    }
+}
+
+/// A lease is no use to a session whose time is up.
+fn warn_of_time(lease: &Lease, up: Option<UnixMs>) {
+    let end = lease.terms().valid.expires_at;
+    if let Some(up) = up.filter(|up| up.is_before(end)) {
+        output::stderr(&format!(
+            "warning: the lease ends at {}; the session has used up its `max_wall_time_ms` before that, at {}",
+            clock::text(end.get()),
+            clock::text(up.get())
+        ));
     }
 }

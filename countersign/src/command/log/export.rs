@@ -11,7 +11,7 @@ use countersign_store::Filter;
 use crate::cli::DataFolder;
 use crate::errors::{Code, Failure};
 use crate::exit::Exit;
-use crate::input::uncreated;
+use crate::input::{to_standard_output, uncreated};
 use crate::output;
 
 #[derive(Args)]
@@ -71,7 +71,7 @@ impl Export {
 
     /// Never writes over a file: what is there may be somebody's only copy.
     fn output(&self) -> Result<Box<dyn Write>, Failure> {
-        match &self.out {
+        match self.out.as_deref().filter(|out| !to_standard_output(out)) {
             None => Ok(Box::new(output::stdout())),
             Some(path) => {
                 let file = File::create_new(path).map_err(|error| uncreated(path, &error))?;

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use countersign_event::{SessionId, TenantId};
-use countersign_store::Filter;
+use countersign_store::{Filter, Reader};
 
 use super::append::parse_type;
 use crate::clock;
-use crate::errors::Failure;
+use crate::errors::{Code, Failure};
 
 #[derive(Args)]
 pub(crate) struct FilterArgs {
@@ -31,6 +31,30 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
+    /// Whether all events are of sessions with one name.
+    pub(crate) fn is_one_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// A session that is misspelt has no events either.
+    pub(crate) fn check_session(&self, reader: &Reader) -> Result<(), Failure> {
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let all = Filter {
+            tenant: self.tenant.clone().map(TenantId::new).transpose()?,
+            session: Some(SessionId::new(session.clone())?),
+            ..Filter::default()
+        };
+        match reader.last(&all, 1)?.is_empty() {
+            false => Ok(()),
+            true => Err(Failure::new(
+                Code::NoSession,
+                format!("no session `{session}`"),
+            )),
+        }
+    }
+
     pub(crate) fn filter(&self) -> Result<Filter, Failure> {
         let moment = |text: &Option<String>| text.as_deref().map(clock::parse_moment).transpose();
         Ok(Filter {

@@ -13,6 +13,8 @@ use crate::output::{self, Format};
 
 #[derive(Args)]
 #[command(after_help = "\
+The oldest events come first; `countersign log tail` prints the newest.
+
 Examples:
   countersign log list --session s1
   countersign log list --type TOOL_CALL_DENIED --since 24h
@@ -38,10 +40,16 @@ impl List {
             .map(str::parse::<Cursor>)
             .transpose()?;
         let reader = self.data.reader()?;
+        self.filter.check_session(&reader)?;
         let page = reader.page(&self.filter.filter()?, cursor.as_ref(), self.limit as usize)?;
         match format {
+            Format::Text if page.events.is_empty() => output::text("there are no such events")?,
             Format::Text => {
-                output::text(&view::table(&page.events)?.text())?;
+                let table = match self.filter.is_one_session() {
+                    true => view::session_table(&page.events)?,
+                    false => view::table(&page.events)?,
+                };
+                output::text(&table.text())?;
                 if let Some(next) = page.next {
                     output::stderr(&format!("more: add --cursor {next}"));
                 }

@@ -16,6 +16,16 @@ pub(crate) fn table(events: &[Stored]) -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// The same for one session, which nobody has to be told on each line.
+pub(crate) fn session_table(events: &[Stored]) -> Result<Table, Failure> {
+    let mut table = Table::new(&["SEQ", "TIME", "TYPE", "HASH", "WHAT"]);
+    for event in events {
+        let [_, cells @ ..] = cells(event)?;
+        table.row(cells);
+    }
+    Ok(table)
+}
+
 /// One event in one line.
 pub(crate) fn cells(event: &Stored) -> Result<[String; 6], Failure> {
     let line = read(event)?;

@@ -32,7 +32,7 @@ pub(crate) struct Sign {
     /// Make a key, in a file that is not there yet
     #[arg(long, value_name = "KEYFILE", conflicts_with = "key")]
     new_key: Option<String>,
-    /// Where to write the signed manifest [default: standard output]
+    /// Where to write the signed manifest, a new file [default: standard output]
     #[arg(long, value_name = "FILE", requires = "file")]
     out: Option<String>,
 }
@@ -40,6 +40,7 @@ pub(crate) struct Sign {
 impl Sign {
     pub(crate) fn run(self, format: Format) -> Result<Exit, Failure> {
         // Before a key is made for it.
+        self.refuse_used()?;
         let manifest = self.file.as_deref().map(super::read).transpose()?;
         let key = self.signing_key()?;
         let signed = match &manifest {
@@ -66,10 +67,19 @@ impl Sign {
         }
     }
 
+    fn refuse_used(&self) -> Result<(), Failure> {
+        match self.out.as_deref().filter(|out| Path::new(out).exists()) {
+            None => Ok(()),
+            Some(out) => Err(Failure::new(
+                Code::Exists,
+                format!("`{out}` is there already"),
+            )),
+        }
+    }
+
     fn write(&self, signed: &Json, out: &str) -> Result<(), Failure> {
         let text = format!("{}\n", self.form(signed));
-        folder::replace(Path::new(out), text.as_bytes())
-            .map_err(|error| Failure::new(Code::Output, format!("cannot write `{out}`: {error}")))
+        folder::create(Path::new(out), text.as_bytes())
     }
 
     /// YAML stays YAML, JSON stays JSON.

@@ -98,15 +98,20 @@ impl Identity {
         }
     }
 
-    /// The server that a command starts; says when they do not belong together.
-    pub(super) fn started(server: &str, id: CommandId, books: &Books) -> Result<Self, Failure> {
+    /// The server that a command starts; says when they do not belong together, with `data` in what is to be typed.
+    pub(super) fn started(
+        server: &str,
+        id: CommandId,
+        books: &Books,
+        data: &str,
+    ) -> Result<Self, Failure> {
         let fit = books.claim(server, id)?;
         if fit == Fit::Other {
             let command = id.noted().to_string();
             output::stderr(&format!(
                 "countersign: `{}` was started by another command when its tools were accepted, so \
                  none of them counts as one that only reads\ncountersign: if it is the same server: \
-                 countersign tools accept-command {}",
+                 countersign tools accept-command{data} {}",
                 inline(server),
                 output::words([server, &command])
             ));
@@ -380,7 +385,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let books = Books::new(data.path());
         let see = |server: &str, words: &[&str], definition: &Definition| {
-            let identity = Identity::started(server, of(words, data.path()), &books).unwrap();
+            let identity = Identity::started(server, of(words, data.path()), &books, "").unwrap();
             let turn = books.turn().unwrap();
             let known = identity.known(&turn).unwrap();
             let tools = [Arc::new(definition.clone())];

@@ -152,6 +152,10 @@ impl Rules {
         self.data.folder()
     }
 
+    pub(super) fn data_option(&self) -> String {
+        self.data.option()
+    }
+
     pub(super) fn engine(&self) -> Result<Arc<Engine>, Failure> {
         let engine = Engine::new(self.data.store()?, self.files().load()?, SystemClock);
         Ok(Arc::new(engine.with_watch(Arc::new(States))))
@@ -239,13 +243,17 @@ pub(super) fn say_what_holds(rules: &Rules, policies: &Policies, server: &str) {
             "countersign: observing {}: calls pass, and are recorded with what would have stopped them",
             inline(server)
         )),
-        Mode::Enforce if !rules.has_manifest() => output::stderr(&format!(
-            "countersign: no manifest for {}, so every call is recorded, and held unless somebody has said \
-             that its tool only reads\n\
-             countersign: to decide about calls: countersign approver init, then countersign approval watch\n\
-             countersign: to let a tool that only reads pass: countersign tools review",
-            inline(server)
-        )),
+        Mode::Enforce if !rules.has_manifest() => {
+            let data = rules.data_option();
+            output::stderr(&format!(
+                "countersign: no manifest for {}, so every call is recorded, and held unless somebody has said \
+                 that its tool only reads\n\
+                 countersign: to decide about calls: countersign approver init{data}, then countersign approval \
+                 watch{data}\n\
+                 countersign: to let a tool that only reads pass: countersign tools review{data}",
+                inline(server)
+            ));
+        }
         Mode::Enforce => {}
     }
 }

@@ -302,7 +302,9 @@ impl Desk {
     fn open(&self, mut about: Vec<(&'static str, Json)>) -> Result<Opened, Failure> {
         let books = Books::new(self.folder.path());
         let identity = match self.command {
-            Some(command) => Identity::started(&self.server, command, &books)?,
+            Some(command) => {
+                Identity::started(&self.server, command, &books, &self.rules.data_option())?
+            }
             None => Identity::at_an_address(&self.server),
         };
         let (engine, has_manifest) = (Arc::clone(&self.engine), self.rules.has_manifest());

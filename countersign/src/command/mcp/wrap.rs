@@ -58,7 +58,7 @@ impl Wrap {
             Some(name) => name.clone(),
             None => identity::name(&self.command, identity, &books)?,
         };
-        let identity = Identity::started(&server, identity, &books)?;
+        let identity = Identity::started(&server, identity, &books, &self.rules.data_option())?;
         let has_manifest = self.rules.has_manifest();
         let wrapper = Wrapper::new(books, identity, engine.clone(), has_manifest);
         let shelf = wrapper.shelf()?;

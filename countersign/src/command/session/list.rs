@@ -29,6 +29,7 @@ impl List {
         let tenant = self.tenant.map(TenantId::new).transpose()?;
         let sessions = self.data.reader()?.sessions(tenant.as_ref())?;
         match format {
+            Format::Text if sessions.is_empty() => output::text("there are no sessions")?,
             Format::Text => {
                 let mut table =
                     Table::new(&["TENANT", "SESSION", "EVENTS", "STATE", "LAST EVENT", "HEAD"]);

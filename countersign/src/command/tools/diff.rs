@@ -83,6 +83,7 @@ impl Diff {
     fn next(&self, books: &Books, definition: &Definition) -> Result<Vec<String>, Failure> {
         let digest = definition.digest().to_string();
         let which = output::words([self.server.as_str(), &self.tool, &digest]);
+        let data = self.data.option();
         let (all, _) = books.all()?;
         let book = books.of(&self.server)?;
         let read = book.pins().get(&self.tool).is_some_and(|pin| pin.reads);
@@ -98,7 +99,7 @@ impl Diff {
             };
             lines.push(note.to_owned());
         }
-        lines.push(format!("next: countersign tools accept {which}"));
+        lines.push(format!("next: countersign tools accept{data} {which}"));
         Ok(lines)
     }
 }

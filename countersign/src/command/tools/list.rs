@@ -52,6 +52,9 @@ impl List {
         let rows: Vec<Row> = books.iter().filter(wanted).flat_map(rows).collect();
         let commands: Vec<_> = books.iter().filter(wanted).flat_map(commands).collect();
         match format {
+            Format::Text if rows.is_empty() && commands.is_empty() && unread.is_empty() => {
+                output::text("no tool was seen yet")?;
+            }
             Format::Text => {
                 let mut table = Table::new(&["SERVER", "TOOL", "STATE", "FLAGS", "DIGEST"]);
                 for row in rows {
@@ -59,11 +62,12 @@ impl List {
                     table.row([seen(row.server), seen(row.tool), state, flags, row.digest]);
                 }
                 output::text(&table.text())?;
+                let data = self.data.option();
                 for (server, command) in commands {
                     let which = output::words([server.as_str(), &command]);
                     output::text(&format!(
                         "\nanother command came under the name {}: no tool counts there as one that only reads. If it is \
-                         the same server:\n  countersign tools accept-command {which}",
+                         the same server:\n  countersign tools accept-command{data} {which}",
                         inline(&server)
                     ))?;
                 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use countersign_canon::Json;
 use countersign_pack::archive::Limits;
-use countersign_verify::pack::{self, Action, Answer, Noted, PackReport};
+use countersign_verify::pack::{self, Action, Answer, Noted, PackProblem, PackReport};
 
 use crate::clock;
 use crate::command::trust::Trust;
@@ -46,7 +46,11 @@ pub(super) fn verify(
         None => Ok(printed.map(|()| Exit::Done)?),
         Some(problem) => {
             let message = format!("verification failed: {problem}");
-            Ok(Failure::new(Code::PackUnverified, message).report())
+            let code = match problem {
+                PackProblem::Noted(problem) => super::blamed(problem, Code::PackUnverified),
+                _ => Code::PackUnverified,
+            };
+            Ok(Failure::new(code, message).report())
         }
     }
 }

@@ -120,8 +120,12 @@ impl Engine {
             Decision::Deny | Decision::Transform
         ) {
             guard.hot = Some(hot);
-            let reason = judgement.verdict.reason().unwrap_or("DENIED");
-            return Ok(Err(NotEdited::Denied(reason.to_owned())));
+            let mut why = judgement.verdict.reason().unwrap_or("DENIED").to_owned();
+            if let Some(more) = judgement.explanation.of_the_session() {
+                why.push_str(": ");
+                why.push_str(&more);
+            }
+            return Ok(Err(NotEdited::Denied(why)));
         }
         let mut question = self.question(proposal, judgement, &hot, &policies)?;
         question.supersedes = Some(old.row.id);

@@ -78,6 +78,16 @@ impl Explanation {
         (!over.is_empty()).then(|| over.join(", "))
     }
 
+    /// What the session has done, if that is why.
+    pub fn of_the_session(&self) -> Option<String> {
+        match self.is_loop() {
+            true => Some("the session has done this before".to_owned()),
+            false => self
+                .used_up()
+                .map(|budgets| format!("the session has used up its {budgets}")),
+        }
+    }
+
     /// Whether the session goes in circles, if that is why.
     pub fn is_loop(&self) -> bool {
         self.rule == "loop"

@@ -14,10 +14,11 @@ pub(super) fn check(
     report: &mut PackReport,
 ) -> Result<(), PackProblem> {
     let mut ends: BTreeMap<(&str, &str), End> = BTreeMap::new();
-    let mut contained = false;
+    let (mut contained, mut others) = (false, 0);
     for line in &events.lines {
         let (tenant, session) = (line.tenant_id.as_ref(), line.session_id.as_ref());
         if !noted.selection.takes(tenant, session) {
+            others += 1;
             continue;
         }
         contained |= noted.contains == Some(line.hash);
@@ -35,7 +36,7 @@ pub(super) fn check(
         checkpoint: None,
     };
     let ends: Vec<End> = ends.into_values().collect();
-    match expected.check(&ends, contained) {
+    match expected.check(&ends, contained, others) {
         Some(problem) => return Err(PackProblem::Noted(problem)),
         None if noted.selection != Selection::default() => {
             report.check("that events of the given session or tenant are in it");

@@ -211,7 +211,9 @@ fn an_unknown_session_is_nothing_to_verify() {
             let report = verify_with(&text, &selection, &expectation);
             assert_eq!(
                 report.failure.map(|failure| failure.problem),
-                Some(Problem::Nothing)
+                Some(Problem::NoneOfThose {
+                    others: one.lines().len() as u64
+                })
             );
             assert_eq!(report.events, 0);
         }

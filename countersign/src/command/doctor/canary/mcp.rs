@@ -80,7 +80,7 @@ pub(in crate::command::doctor) fn http(plan: &Plan) -> Result<String, Failure> {
 fn judged(answer: &str, folder: &Path) -> Result<String, Failure> {
     let is_refused = answer.contains("\"error\"") || answer.contains("\"isError\":true");
     match is_refused && !effects(folder).exists() {
-        true => Ok("a forbidden call is refused and does not reach the server".to_owned()),
+        true => Ok("refuses a forbidden call before the server sees it".to_owned()),
         false => Err(refused_not("a forbidden call")),
     }
 }
