@@ -547,6 +547,35 @@ fn what_stands_beside_the_arguments_is_bound_too() {
 }
 
 #[test]
+fn who_takes_a_call_back_while_it_is_looked_at_finds_its_id_in_use() {
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    for is_decided in [true, false] {
+        let mut scene = scene();
+        scene.call("1", "deploy", "{}");
+        if is_decided {
+            scene.decide(Decision::Approved);
+        }
+        scene.hold_jobs = true;
+        scene.pass(LOOK);
+        // It is looked at, and nobody has heard yet what came of it.
+        let looked = scene.jobs.pop_front().unwrap();
+        let done = scene.gate.run(looked);
+        scene.send(cancel);
+        scene.call("1", "write", "{}");
+        scene.done(done);
+        scene.run_jobs();
+        let told = scene.client.last().unwrap();
+        assert!(told.contains("-32600"), "{:?}", scene.client);
+        assert_eq!(scene.effects, 0);
+        let got = scene.call("2", "write", "{}");
+        assert!(got[0].contains("result") && scene.effects == 1, "{got:?}");
+        // Nothing of it is left.
+        assert!(scene.session.deadline().is_none());
+        scene.verify_log();
+    }
+}
+
+#[test]
 fn a_client_that_closes_its_end_takes_its_requests_back_also_those_that_come_later() {
     let mut scene = scene();
     scene.call("1", "deploy", "{}");

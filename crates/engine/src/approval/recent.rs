@@ -38,12 +38,14 @@ impl Engine {
         }
         let (envelope, rendering) = read_back(&event, self.store().reader())?;
         let (envelope, rendering) = (Arc::new(envelope), Arc::new(rendering));
-        let read = Read {
-            event,
-            envelope: Arc::clone(&envelope),
-            rendering: Arc::clone(&rendering),
-        };
-        keep(&self.recent.requests, read, MOST);
+        if size(&event) <= LARGEST {
+            let read = Read {
+                event,
+                envelope: Arc::clone(&envelope),
+                rendering: Arc::clone(&rendering),
+            };
+            keep(&self.recent.requests, read, MOST);
+        }
         stand(row, envelope, rendering)
     }
 }
@@ -79,6 +81,10 @@ impl Recent {
     }
 }
 
+fn size(event: &Stored) -> usize {
+    event.line.len() + event.ciphertext.as_ref().map_or(0, Vec::len)
+}
+
 fn keep<T>(all: &Mutex<VecDeque<T>>, one: T, most: usize) {
     let mut all = lock(all);
     if all.len() >= most {
@@ -87,7 +93,9 @@ fn keep<T>(all: &Mutex<VecDeque<T>>, one: T, most: usize) {
     all.push_back(one);
 }
 
-/// How many requests are remembered; each may have a megabyte of arguments.
+/// How many requests are remembered.
 const MOST: usize = 16;
+/// How large their events may be: what is made of an event takes many times as much.
+const LARGEST: usize = 64 << 10;
 /// How many votes are remembered.
 const MOST_VOTES: usize = 64;

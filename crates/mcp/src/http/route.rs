@@ -43,6 +43,17 @@ struct Streams {
     tokens: Vec<(Vec<u8>, Id)>,
 }
 
+impl Streams {
+    /// Keeps a message until there is a stream for it. The oldest make room.
+    fn keep(&mut self, message: Vec<u8>) {
+        self.backlog.push_back(message);
+        let mut bytes: usize = self.backlog.iter().map(Vec::len).sum();
+        while self.backlog.len() > MAX_BACKLOG || bytes > MAX_BACKLOG_BYTES {
+            bytes -= self.backlog.pop_front().map_or(0, |oldest| oldest.len());
+        }
+    }
+}
+
 impl Default for Route {
     fn default() -> Self {
         Self {
@@ -88,11 +99,10 @@ impl Route {
     fn note(&self, frame: &Frame) {
         if let Kind::Request { id, params, .. } = frame.kind()
             && let Some(token) = frame.member(params.meta, "progressToken")
+            && let Some(token) = Some(frame.part(token)).filter(|it| it.len() <= LONGEST_TOKEN)
         {
             let mut streams = lock(&self.streams);
-            streams
-                .tokens
-                .push((frame.part(token).to_vec(), id.clone()));
+            streams.tokens.push((token.to_vec(), id.clone()));
             let excess = streams.tokens.len().saturating_sub(MAX_TOKENS);
             streams.tokens.drain(..excess);
         }
@@ -191,11 +201,7 @@ impl Link {
                 return;
             }
         }
-        let mut streams = lock(&self.route.streams);
-        if streams.backlog.len() >= MAX_BACKLOG {
-            streams.backlog.pop_front();
-        }
-        streams.backlog.push_back(message);
+        lock(&self.route.streams).keep(message);
     }
 }
 
@@ -297,11 +303,11 @@ impl Exchange {
 
     /// A stream for what belongs to no request. There is one at a time.
     fn keep_open(&self) -> hyper::Response<Sent> {
-        let (to_client, pieces) = mpsc::channel(MAX_BACKLOG + PIECES);
         let mut streams = lock(&self.link.route.streams);
         if streams.open.as_ref().is_some_and(|open| !open.is_closed()) {
             return reply::bare(StatusCode::CONFLICT);
         }
+        let (to_client, pieces) = mpsc::channel(streams.backlog.len() + PIECES);
         for message in streams.backlog.drain(..) {
             // There is room for all of it.
             let _ = to_client.try_send(sse::event(&message).into());
@@ -341,5 +347,9 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_LETTERS: usize = 64;
 const MAX_BACKLOG: usize = 256;
+/// What waits for a stream that nobody has opened is at most so large.
+const MAX_BACKLOG_BYTES: usize = 4 << 20;
 const MAX_TOKENS: usize = 1024;
+/// Whoever counts further is told of progress where nobody else is.
+const LONGEST_TOKEN: usize = 1024;
 const PIECES: usize = 8;

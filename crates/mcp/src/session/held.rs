@@ -108,7 +108,11 @@ impl Session {
                 held.call = Some(call);
                 Vec::new()
             }
-            _ => vec![Effect::job(Job::Withdraw(approval))],
+            _ => {
+                // It was taken back meanwhile.
+                self.asked.remove(&call.id);
+                vec![Effect::job(Job::Withdraw(approval))]
+            }
         }
     }
 
@@ -202,8 +206,14 @@ impl Session {
     /// The client no longer wants a call that is held.
     pub(super) fn withdraw(&mut self, id: &Id) -> Vec<Effect> {
         match self.asked.remove(id) {
-            Some(Asked::Call(_, CallState::Held(held))) => {
+            Some(Asked::Call(form, CallState::Held(held))) => {
                 held.cancelled.store(true, Ordering::Release);
+                if held.call.is_none() {
+                    // What looks at it comes back to this id, and must not find another call there.
+                    let cancelled = held.cancelled;
+                    let state = CallState::Deciding { cancelled };
+                    self.asked.insert(id.clone(), Asked::Call(form, state));
+                }
                 let closed = self.close_question(id);
                 let withdraw = Effect::job(Job::Withdraw(held.approval));
                 closed.into_iter().chain([withdraw]).collect()

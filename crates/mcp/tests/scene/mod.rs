@@ -24,7 +24,7 @@ use ed25519_dalek::SigningKey;
 pub struct Scene {
     engine: Arc<Engine>,
     scope: Scope,
-    gate: Gate,
+    pub gate: Gate,
     settings: Settings,
     connections: usize,
     pub session: Session,
