@@ -14,7 +14,15 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = parent(file).join(name);
-    let written = File::create_new(&temporary).and_then(|mut new| {
+    let new = File::create_new(&temporary).or_else(|error| match error.kind() {
+        // A process that had our number was killed here. In containers many have the same.
+        io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&temporary)?;
+            File::create_new(&temporary)
+        }
+        _ => Err(error),
+    });
+    let written = new.and_then(|mut new| {
         new.write_all(text)?;
         new.sync_all()
     });
@@ -76,5 +84,23 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_of_our_number_left_is_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("book.json");
+        let left = format!("book.json.{}.tmp", std::process::id());
+        fs::write(folder.path().join(left), "ha").unwrap();
+        replace(&file, b"whole").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

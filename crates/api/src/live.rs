@@ -96,7 +96,7 @@ pub(crate) async fn tell(api: Arc<Api>) {
             let woken = api.live.wake.0.notified();
             let _ = timeout(LOOK, woken).await;
         }
-        let is_heard = api.live.news.receiver_count() > 0 || api.settings.observer.is_some();
+        let is_heard = api.is_heard();
         let engine = Arc::clone(&api.engine);
         let read = move || match (at, is_heard) {
             (Some(at), true) => news(&engine, at),
@@ -111,6 +111,11 @@ pub(crate) async fn tell(api: Arc<Api>) {
             tokio::time::sleep(LOOK).await;
             continue;
         };
+        if at.is_some() && !is_heard && api.is_heard() {
+            // Whoever began to listen meanwhile may have looked before the last of these came.
+            is_behind = true;
+            continue;
+        }
         is_behind = events.len() >= PAGE;
         for event in events {
             if let Some(observer) = &api.settings.observer {
@@ -120,6 +125,13 @@ pub(crate) async fn tell(api: Arc<Api>) {
             let _ = Moment::of(event).map(|moment| api.live.news.send(Arc::new(moment)));
         }
         at = Some(last);
+    }
+}
+
+impl Api {
+    /// Whether somebody wants to hear what is new.
+    fn is_heard(&self) -> bool {
+        self.live.news.receiver_count() > 0 || self.settings.observer.is_some()
     }
 }
 

@@ -123,7 +123,6 @@ pub(crate) async fn shadow(call: &Call) -> Result<Reply, Problem> {
             .transpose()?;
         let mut set = current.and_then(Json::into_object).unwrap_or_default();
         set.insert("shadow".to_owned(), policies);
-        set.remove("rolled_back_to");
         Ok(Json::Object(set))
     })
     .await
@@ -148,7 +147,6 @@ pub(crate) async fn promote(call: &Call) -> Result<Reply, Problem> {
         });
         policies.extend(shadow);
         set.insert("policies".to_owned(), Json::Array(policies));
-        set.remove("rolled_back_to");
         set.insert("promoted_from".to_owned(), Json::from(number));
         Ok(Json::Object(set))
     })
