@@ -52,7 +52,7 @@ impl Session {
     /// A message of a batch, which was read before.
     pub(crate) fn batched_from_client(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
         match frame.check_batched() {
-            Ok(()) => self.client_frame(frame, now),
+            Ok(()) => self.frame_from_client(frame, now),
             Err(fault) => vec![self.client_fault(&FrameError::of(fault, frame.bytes()))],
         }
     }
@@ -77,7 +77,7 @@ impl Session {
 
     fn client_bytes(&mut self, bytes: Vec<u8>, now: Instant) -> Vec<Effect> {
         match Frame::read(bytes, &self.settings.limits) {
-            Ok(frame) => self.client_frame(frame, now),
+            Ok(frame) => self.frame_from_client(frame, now),
             Err(error) => vec![self.client_fault(&error)],
         }
     }
@@ -91,20 +91,6 @@ impl Session {
 
     /// A frame that was read before. The limits were those of this session.
     pub(crate) fn frame_from_client(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
-        self.client_frame(frame, now)
-    }
-
-    /// A frame that could not be read.
-    pub(crate) fn fault_from_client(&mut self, error: &FrameError) -> Vec<Effect> {
-        vec![self.client_fault(error)]
-    }
-
-    /// What stands beside a message says something else than it does.
-    pub(crate) fn headers_differ(&mut self, message: String, then: Delivery) -> Vec<Effect> {
-        vec![self.complain("header_mismatch", message, then)]
-    }
-
-    fn client_frame(&mut self, frame: Frame, now: Instant) -> Vec<Effect> {
         match frame.kind().clone() {
             Kind::Request {
                 id, method, params, ..
@@ -115,6 +101,16 @@ impl Session {
             }
             Kind::Error { id: None, .. } => vec![self.pass(frame)],
         }
+    }
+
+    /// A frame that could not be read.
+    pub(crate) fn fault_from_client(&mut self, error: &FrameError) -> Vec<Effect> {
+        vec![self.client_fault(error)]
+    }
+
+    /// What stands beside a message says something else than it does.
+    pub(crate) fn headers_differ(&mut self, message: String, then: Delivery) -> Vec<Effect> {
+        vec![self.complain("header_mismatch", message, then)]
     }
 
     fn client_request(
