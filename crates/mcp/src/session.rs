@@ -51,6 +51,8 @@ pub struct Session {
     asked: Table<Asked>,
     /// What the server waits for.
     server_asked: Table<ServerAsked>,
+    /// Requests that the server has taken back, the newest last: their answers come too late.
+    taken_back: VecDeque<Id>,
     list: list::Fetch,
     /// Requests whose answer nobody waits for any more.
     late: VecDeque<Id>,
@@ -162,6 +164,7 @@ impl Session {
         Self {
             asked: Table::new(settings.max_waiting),
             server_asked: Table::new(settings.max_waiting),
+            taken_back: VecDeque::new(),
             list: list::Fetch::new(&settings.nonce),
             settings,
             shelf,
@@ -316,6 +319,9 @@ impl Session {
     }
 
     fn deliver(&self, delivery: Delivery) -> Vec<Effect> {
+        if self.is_taken_back(&delivery) {
+            return Vec::new();
+        }
         let warned = self.warned(&delivery);
         let refusal = delivery.refusal.map(|refusal| refusal.to_message());
         let to_client = warned.or(delivery.to_client).or(refusal);

@@ -1,4 +1,4 @@
-//! Held calls that nobody wants any more.
+//! Held calls, and questions of the server, that nobody wants any more.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -80,5 +80,35 @@ fn a_client_that_closes_its_end_takes_its_requests_back_also_those_that_come_lat
         .collect();
     assert_eq!(told.len(), 2, "{:?}", scene.client);
     assert_eq!(scene.effects, 0);
+    scene.verify();
+}
+
+#[test]
+fn a_question_that_the_server_takes_back_is_not_asked_and_waits_for_nobody() {
+    let ask =
+        r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m"}}"#;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}"#;
+    let mut scene = scene();
+    // While it is still looked at.
+    scene.hold_jobs = true;
+    scene.serve(ask);
+    scene.serve(cancel);
+    scene.run_jobs();
+    assert!(!scene.client.iter().any(|one| one == ask));
+    // And after it was asked, as often as the server likes.
+    for _ in 0..2000 {
+        assert_eq!(scene.serve(ask), [ask]);
+        assert_eq!(scene.serve(cancel), [cancel]);
+    }
+    let before = scene.server.len();
+    scene.send(answer);
+    assert_eq!(scene.server.len(), before);
+    assert_eq!(scene.faults(), ["client_answer_late"]);
+    // The next one is answered.
+    assert_eq!(scene.serve(ask), [ask]);
+    scene.send(answer);
+    assert_eq!(scene.server.last().unwrap(), answer);
     scene.verify();
 }

@@ -223,11 +223,13 @@ impl Session {
         }
         let job = match self.server_asked.remove(id) {
             None => {
-                return vec![self.complain(
-                    "client_answer_unasked",
-                    format!("an answer to {id}, which the server did not ask"),
-                    Delivery::default(),
-                )];
+                let was_asked = self.taken_back.contains(id);
+                let (code, text) = match was_asked {
+                    true => ("client_answer_late", "which the server has taken back"),
+                    false => ("client_answer_unasked", "which the server did not ask"),
+                };
+                let message = format!("an answer to {id}, {text}");
+                return vec![self.complain(code, message, Delivery::default())];
             }
             Some(ServerAsked::Plain) => return vec![self.pass(frame)],
             Some(ServerAsked::Sample) => {

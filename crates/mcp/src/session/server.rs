@@ -261,6 +261,7 @@ impl Session {
             Route::Notify | Route::Cancel => {
                 match method {
                     Method::ToolsListChanged => self.list_changed(),
+                    Method::Cancelled => self.server_cancels(&frame),
                     _ => self.note_progress(&frame),
                 }
                 vec![Effect::ToClient(frame.into_bytes())]
@@ -274,6 +275,24 @@ impl Session {
                 Delivery::default(),
             )],
         }
+    }
+
+    /// The server no longer wants an answer: nobody waits for one, and a question that is still looked at is
+    /// not asked any more.
+    fn server_cancels(&mut self, frame: &Frame) {
+        let Some(id) = frame.cancelled() else { return };
+        if self.server_asked.remove(&id).is_some() {
+            if self.taken_back.len() >= MOST_TAKEN_BACK {
+                self.taken_back.pop_front();
+            }
+            self.taken_back.push_back(id);
+        }
+    }
+
+    /// Whether this is a question that the server has taken back.
+    pub(super) fn is_taken_back(&self, delivery: &Delivery) -> bool {
+        let asks = delivery.to_client.is_some();
+        matches!(&delivery.waits, Waits::Server(id) if asks && self.server_asked.get(id).is_none())
     }
 
     /// A frame that cannot be read. If it answers somebody, they get an error in its place.
@@ -344,5 +363,7 @@ fn about_task(frame: &Frame) -> Option<Span> {
     params.whole.filter(|_| is_one)
 }
 
+/// So many requests that were taken back are known as such.
+const MOST_TAKEN_BACK: usize = 64;
 /// So many errors that answer nobody are recorded and told.
 const MOST_STRAYS: usize = 100;
