@@ -253,7 +253,7 @@ pub(crate) fn poses(key: &str, known: &[&'static str]) -> bool {
     lookalike::refuse(key, known).is_err()
 }
 
-/// Refuses an object with a key that some readers take for one that is known.
+/// Refuses an object with a key that some readers take for one that is known, and find something there.
 pub(crate) fn refuse_posing(bytes: &[u8], of: Span, known: &[&'static str]) -> Result<(), Fault> {
     let mut scan = Scan::new(of.of(bytes), &HEAD_LIMITS)?;
     if scan.peek() != Some(b'{') {
@@ -261,10 +261,11 @@ pub(crate) fn refuse_posing(bytes: &[u8], of: Span, known: &[&'static str]) -> R
     }
     let mut found = Ok(());
     scan.object(|scan, key| {
-        if found.is_ok() {
+        let value = scan.value()?;
+        if found.is_ok() && of.of(bytes).get(value) != Some(b"null") {
             found = lookalike::refuse(&key, known);
         }
-        scan.value().map(drop)
+        Ok(())
     })?;
     found
 }

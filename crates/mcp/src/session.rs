@@ -18,13 +18,14 @@ mod peers;
 mod pending;
 mod points;
 mod rounds;
-mod seen;
+pub(crate) mod seen;
 mod server;
 mod task;
 mod time;
 mod unfinished;
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::frame::{Frame, FrameLimits, Id, Kind};
@@ -63,7 +64,7 @@ pub struct Session {
     complaints: usize,
     /// Errors of the server that answered nobody.
     strays: usize,
-    /// How much was told about tasks that nobody has asked for.
+    /// How much was told unasked about tasks that no call of this session has begun.
     told_unasked: usize,
     peers: peers::Peers,
     /// What the client can do, where it said so when the peers met.
@@ -253,6 +254,7 @@ impl Session {
             Done::Released(id, tool, content, is_error) => {
                 let closed = self.close_question(&id);
                 let released = match self.asked.remove(&id) {
+                    Some(asked) if self.is_unwanted(&id, &asked) => Vec::new(),
                     Some(Asked::Call(form, _)) => self.deliver_asking(Delivery {
                         to_client: Some(reply::released(&id, &content, is_error)),
                         asks: Some(Box::new(Asks::of_call(&tool, &id))),
@@ -299,11 +301,21 @@ impl Session {
     /// A refusal on its way to a client that waits for a call.
     fn refused(&mut self, id: &Id, refused: &Refused) -> Vec<Effect> {
         match self.asked.remove(id) {
+            Some(asked) if self.is_unwanted(id, &asked) => Vec::new(),
             Some(Asked::Call(form, _)) => {
                 vec![Effect::ToClient(self.answer(id, form, refused))]
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether the client has taken a call back, or has heard already that nothing comes of it.
+    fn is_unwanted(&self, id: &Id, asked: &Asked) -> bool {
+        let Asked::Call(_, CallState::Deciding { cancelled }) = asked else {
+            return false;
+        };
+        // Whoever asks about a task waits for what becomes of its call.
+        cancelled.load(Ordering::Acquire) && !self.carries_task(id)
     }
 
     fn answer(&self, id: &Id, form: RefusalForm, refused: &Refused) -> Vec<u8> {

@@ -223,6 +223,61 @@ fn a_list_that_is_none_is_refused() {
 }
 
 #[test]
+fn a_list_without_tools_may_say_so_in_any_way() {
+    for result in [
+        r#"{"tools":null}"#.to_owned(),
+        format!(r#"{{"tools":[{WRITE}],"nextCursor":null,"next_cursor":null}}"#),
+    ] {
+        let mut scene = silent();
+        ask(&mut scene, 1, None);
+        scene.client.clear();
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        assert_eq!(scene.serve(&answer), [answer]);
+    }
+}
+
+#[test]
+fn a_list_that_is_refused_is_answered_however_its_id_is_written() {
+    let mut scene = silent();
+    ask(&mut scene, 1, None);
+    scene.client.clear();
+    scene.serve(r#"{"jsonrpc":"2.0","\u0069d":1,"result":{"Tools":[]}}"#);
+    let got = error(scene.client.last().unwrap());
+    assert_eq!(got, (-32000, "SERVER_FRAME_REFUSED".to_owned()));
+}
+
+#[test]
+fn of_one_name_only_so_many_are_shown() {
+    let mut scene = accepted();
+    let twins = (0..20).map(|n| format!(r#"{{"name":"write","description":"{n}"}}"#));
+    let twins: Vec<String> = twins.collect();
+    ask(&mut scene, 2, Some("p9"));
+    scene.client.clear();
+    answer(&mut scene, "2", &twins.join(","), None);
+    assert_eq!(scene.client[0].matches("description").count(), 7);
+    refused(&mut scene, 3, "write", "TOOL_AMBIGUOUS");
+}
+
+#[test]
+fn what_is_shown_while_a_list_is_judged_counts_before_any_call_that_waits() {
+    let mut scene = accepted();
+    scene.hold_lists = true;
+    ask(&mut scene, 2, None);
+    answer(&mut scene, "2", &format!("{READ},{WRITE}"), None);
+    scene.serve(LIST_CHANGED);
+    ask(&mut scene, 3, None);
+    answer(&mut scene, "3", CHANGED, Some("p2"));
+    call(&mut scene, 4, "write");
+    scene.hold_lists = false;
+    let list = scene.lists.pop_front().unwrap();
+    scene.judge(&list);
+    assert_eq!(scene.effects, 1);
+    answer(&mut scene, &own(1), &format!("{READ},{WRITE}"), None);
+    let got = error(scene.client.last().unwrap());
+    assert_eq!(got, (-32000, "TOOL_AMBIGUOUS".to_owned()));
+}
+
+#[test]
 fn a_list_from_before_a_change_does_not_go_on() {
     let mut scene = silent();
     ask(&mut scene, 1, None);

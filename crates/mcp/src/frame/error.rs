@@ -97,6 +97,15 @@ impl FrameError {
         error
     }
 
+    /// The same for an answer that could be read, and is none.
+    pub(crate) fn of_answer(fault: Fault, id: Id) -> Self {
+        Self {
+            fault,
+            id: Some(id),
+            answers: true,
+        }
+    }
+
     /// What is wrong.
     pub fn fault(&self) -> &Fault {
         &self.fault

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::FrameLimits;
 use crate::frame::{Frame, FrameError};
+use crate::session::seen::Sights;
 
 use super::beside::Beside;
 use super::farewell::Farewells;
@@ -36,6 +37,8 @@ pub(super) struct Lobby {
     sessions: Mutex<HashMap<String, Arc<Link>>>,
     /// Sessions without a name, by what they have given out and want back.
     handles: Mutex<HashMap<String, Handle>>,
+    /// What clients without a name were shown.
+    sights: Mutex<HashMap<Peer, Sights>>,
     /// For programs that run.
     programs: Arc<Semaphore>,
     farewells: Farewells,
@@ -81,6 +84,7 @@ impl Lobby {
             census,
             sessions: Mutex::default(),
             handles: Mutex::default(),
+            sights: Mutex::default(),
             farewells: Farewells::default(),
             is_closing: watch::Sender::default(),
         })
@@ -297,6 +301,15 @@ impl Lobby {
     pub(super) fn is_named(&self, link: &Arc<Link>) -> bool {
         let sessions = self.sessions();
         sessions.values().any(|known| Arc::ptr_eq(known, link))
+    }
+
+    /// What the clients that come from there were shown, where each of their requests may have a session of its own.
+    pub(super) fn sights_of(&self, peer: Peer) -> Sights {
+        let mut all = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= self.limits.max_sessions && !all.contains_key(&peer) {
+            all.retain(|_, sights| !sights.is_unused());
+        }
+        all.entry(peer).or_insert_with(Sights::of_a_client).clone()
     }
 
     /// Whether the name in these headers is one of the session.

@@ -270,8 +270,11 @@ impl Connection {
                 }
             }
         }
-        let link =
-            Box::pin(lobby.open(Peer::of(self.peer.ip()), self.about(headers, message))).await?;
+        let peer = Peer::of(self.peer.ip());
+        let link = Box::pin(lobby.open(peer, self.about(headers, message))).await?;
+        if message.is_none_or(|message| message.method != Some(Method::Initialize)) {
+            link.session().share_sights(lobby.sights_of(peer));
+        }
         let called = self.keep(lobby, &link);
         if let (Some(mut all), Some(id)) = (called, call)
             && let Some(one) = all.iter_mut().find(|one| Arc::ptr_eq(&one.link, &link))

@@ -44,13 +44,17 @@ struct Streams {
 }
 
 impl Streams {
-    /// Keeps a message until there is a stream for it. The oldest make room.
-    fn keep(&mut self, message: Vec<u8>) {
+    /// Keeps a message until there is a stream for it. The oldest make room. `false` if it is too large.
+    fn keep(&mut self, message: Vec<u8>) -> bool {
+        if message.len() > MAX_BACKLOG_BYTES {
+            return false;
+        }
         self.backlog.push_back(message);
         let mut bytes: usize = self.backlog.iter().map(Vec::len).sum();
         while self.backlog.len() > MAX_BACKLOG || bytes > MAX_BACKLOG_BYTES {
             bytes -= self.backlog.pop_front().map_or(0, |oldest| oldest.len());
         }
+        true
     }
 }
 
@@ -148,7 +152,7 @@ pub(super) async fn listen(link: Weak<Link>, mut lines: mpsc::Receiver<Line>) {
 
 impl Link {
     /// Gives each message to the stream it belongs to.
-    async fn deliver(&self, came: Came) {
+    async fn deliver(self: &Arc<Self>, came: Came) {
         for outbound in came.to_server {
             self.route.send(outbound.into_bytes());
         }
@@ -157,7 +161,7 @@ impl Link {
         }
     }
 
-    async fn deliver_one(&self, message: Vec<u8>) {
+    async fn deliver_one(self: &Arc<Self>, message: Vec<u8>) {
         let Ok(frame) = Frame::read(message, &LIMITS) else {
             return;
         };
@@ -193,7 +197,7 @@ impl Link {
     }
 
     /// Says something on the stream that belongs to no request, now or when there is one.
-    async fn say(&self, message: Vec<u8>) {
+    async fn say(self: &Arc<Self>, message: Vec<u8>) {
         let open = lock(&self.route.streams).open.clone();
         if let Some(open) = open {
             let event = Bytes::from(sse::event(&message));
@@ -201,7 +205,11 @@ impl Link {
                 return;
             }
         }
-        lock(&self.route.streams).keep(message);
+        let (length, is_kept) = (message.len(), lock(&self.route.streams).keep(message));
+        if !is_kept {
+            let effects = self.session().nobody_listens(length);
+            self.drive(effects, None).await;
+        }
     }
 }
 
@@ -348,7 +356,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_LETTERS: usize = 64;
 const MAX_BACKLOG: usize = 256;
 /// What waits for a stream that nobody has opened is at most so large.
-const MAX_BACKLOG_BYTES: usize = 4 << 20;
+const MAX_BACKLOG_BYTES: usize = 16 << 20;
 const MAX_TOKENS: usize = 1024;
 /// Whoever counts further is told of progress where nobody else is.
 const LONGEST_TOKEN: usize = 1024;

@@ -116,6 +116,7 @@ impl Session {
 
     /// Submits a call when its tool is known; some clients never ask for the tools.
     pub(super) fn submit_known(&mut self, call: Call, now: Instant) -> Vec<Effect> {
+        self.heed_sights();
         if call.method.reads() || self.shelf.is_complete() {
             return vec![self.submit(call)];
         }

@@ -1,6 +1,7 @@
 //! Calls that wait for a human: kept open, with signs of life, as long as the client may wait.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use countersign_engine::ApprovalId;
@@ -11,7 +12,7 @@ use super::pending::{Asked, CallState, Held};
 use super::{Effect, Session};
 use crate::frame::{Id, Kind};
 use crate::gate::{Again, Call, Job};
-use crate::reply::{self, Refused};
+use crate::reply::{self, RefusalForm, Refused};
 
 impl Session {
     /// Nobody has decided about a call yet.
@@ -108,12 +109,23 @@ impl Session {
                 held.call = Some(call);
                 Vec::new()
             }
-            _ => {
+            Some(Asked::Call(_, CallState::Deciding { cancelled }))
+                if Arc::ptr_eq(cancelled, &call.cancelled) =>
+            {
                 // It was taken back meanwhile.
                 self.asked.remove(&call.id);
                 vec![Effect::job(Job::Withdraw(approval))]
             }
+            _ => vec![Effect::job(Job::Withdraw(approval))],
         }
+    }
+
+    /// Nobody wants a call any more at which somebody looks: what comes of that comes to its id, and must not find
+    /// another call there.
+    pub(super) fn keep_id(&mut self, id: &Id, form: RefusalForm, cancelled: Arc<AtomicBool>) {
+        cancelled.store(true, Ordering::Release);
+        let state = CallState::Deciding { cancelled };
+        self.asked.insert(id.clone(), Asked::Call(form, state));
     }
 
     /// A call that is not decided, if anybody of the session waits for it; or what is to be done instead.
@@ -209,10 +221,7 @@ impl Session {
             Some(Asked::Call(form, CallState::Held(held))) => {
                 held.cancelled.store(true, Ordering::Release);
                 if held.call.is_none() {
-                    // What looks at it comes back to this id, and must not find another call there.
-                    let cancelled = held.cancelled;
-                    let state = CallState::Deciding { cancelled };
-                    self.asked.insert(id.clone(), Asked::Call(form, state));
+                    self.keep_id(id, form, held.cancelled);
                 }
                 let closed = self.close_question(id);
                 let withdraw = Effect::job(Job::Withdraw(held.approval));

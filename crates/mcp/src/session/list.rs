@@ -14,7 +14,7 @@ use crate::tools::{Definition, Listing, Shelf};
 use crate::{Era, Fault, Id};
 
 use super::pending::Asked;
-use super::seen::Seen;
+use super::seen::Sights;
 use super::{Effect, Session};
 
 /// Lists on their way.
@@ -28,7 +28,9 @@ pub(super) struct Fetch {
     /// The last whole list.
     last: Option<Pages>,
     /// What the client was shown.
-    seen: Seen,
+    pub(super) sights: Sights,
+    /// Until when that was told in what was judged last.
+    news: u64,
     /// How many whole lists were given away to be judged.
     lists: u64,
     /// Whether the last of them is not back.
@@ -100,13 +102,19 @@ impl Fetch {
             own: Vec::new(),
             begun: VecDeque::new(),
             last: None,
-            seen: Seen::default(),
+            sights: Sights::of_a_session(),
+            news: 0,
             lists: 0,
             judging: false,
             changed: false,
             calls: Vec::new(),
             meta: None,
         }
+    }
+
+    /// Whether the client was shown something that no judgement has heard of.
+    fn is_behind(&self) -> bool {
+        self.sights.look().news() != self.news
     }
 
     /// Whether a list is on its way to be judged.
@@ -166,6 +174,28 @@ impl Fetch {
         let mut begun = self.begun.iter();
         let found = begun.find(|(next, _)| next == cursor);
         found.map(|(_, pages)| pages.clone())
+    }
+
+    /// Which tools of a page the client may be shown, and the list so far that they belong to.
+    ///
+    /// SECURITY: the client sees nothing that its calls are not held against.
+    fn show(&self, listing: &Listing, cursor: Option<&[u8]>) -> (Option<Pages>, Vec<bool>) {
+        let mut seen = self.sights.look();
+        let mut pages = self.before(cursor);
+        let list = match (cursor, &pages) {
+            (None, _) => seen.begin(),
+            (_, Some(pages)) => pages.shown_in,
+            (_, None) => seen.latest(),
+        };
+        if let Some(pages) = &mut pages {
+            pages.shown_in = list;
+        }
+        let mut fits = Vec::new();
+        for one in listing.definitions() {
+            let has_room = pages.as_mut().is_none_or(|pages| pages.take(one));
+            fits.push(has_room && seen.show(one, list));
+        }
+        (pages, fits)
     }
 
     /// The client may ask for what follows, also more than once.
@@ -265,23 +295,10 @@ impl Session {
         listing: &Listing,
         cursor: Option<&[u8]>,
     ) -> Listed {
-        let pages = self.list.before(cursor);
-        let list = match (cursor, &pages) {
-            (None, _) => self.list.seen.begin(),
-            (_, Some(pages)) => pages.shown_in,
-            (_, None) => self.list.seen.latest(),
-        };
-        let mut pages = pages.map(|pages| Pages {
-            shown_in: list,
-            ..pages
-        });
-        // SECURITY: the client sees nothing that its calls are not held against.
-        let fits = |one: &Arc<Definition>| {
-            pages.as_mut().is_none_or(|pages| pages.take(one)) && self.list.seen.show(one, list)
-        };
-        let fits: Vec<bool> = listing.definitions().map(fits).collect();
+        let before = self.list.sights.look().news();
+        let (pages, fits) = self.list.show(listing, cursor);
+        let is_news = self.list.sights.look().news() != before;
         let hidden = fits.iter().filter(|fits| !**fits).count() + listing.unreadable();
-        let is_news = self.list.seen.take_changed();
         let next = listing.next(frame.bytes());
         let effect = match (pages, next.map(|next| cursor_at(frame, next))) {
             (Some(whole), None) => Some(self.judge(whole)),
@@ -356,7 +373,12 @@ impl Session {
         self.list.judging = true;
         self.list.changed = false;
         let mut tools = pages.tools.clone();
-        tools.extend(self.list.seen.besides(&tools));
+        let mut seen = self.list.sights.look();
+        // What was accepted since counts as that.
+        seen.accept(self.shelf.book());
+        tools.extend(seen.besides(&tools));
+        self.list.news = seen.news();
+        drop(seen);
         self.list.last = Some(pages);
         Effect::Judge(Box::new(List {
             number: self.list.lists,
@@ -375,7 +397,7 @@ impl Session {
         let mut effects = Vec::new();
         match shelf {
             Some(shelf) => {
-                self.list.seen.accept(shelf.book());
+                self.list.sights.look().accept(shelf.book());
                 self.shelf = shelf;
             }
             // FAIL-CLOSED: what could not be kept was not seen. The next call asks again.
@@ -388,11 +410,27 @@ impl Session {
         let unlisted = self.list.last.as_ref().map_or(0, |list| list.left_out);
         let count = unlisted + self.shelf.left_out();
         effects.extend((count > 0).then(|| self.left_out(count)));
-        effects.extend(self.release());
-        if std::mem::take(&mut self.list.changed) {
-            self.shelf.expire();
+        // SECURITY: what has changed meanwhile, or was shown, is not what was judged. Calls go on waiting.
+        match std::mem::take(&mut self.list.changed) || self.list.is_behind() {
+            true => {
+                self.shelf.expire();
+                effects.extend(self.ask_for_list());
+            }
+            false => effects.extend(self.release()),
         }
         effects
+    }
+
+    /// What this client is shown in other sessions counts here too.
+    pub(crate) fn share_sights(&mut self, sights: Sights) {
+        self.list.sights = sights;
+    }
+
+    /// Another session of the client may have been shown something since the tools were judged here.
+    pub(super) fn heed_sights(&mut self) {
+        if self.list.is_behind() {
+            self.shelf.expire();
+        }
     }
 
     /// Calls that have waited go on; a tool that is not known now is refused.

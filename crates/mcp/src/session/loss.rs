@@ -80,13 +80,20 @@ impl Session {
                 vec![self.instead(id, instead)]
             }
             // The decision is on its way; what it begins is settled when it arrives.
-            Some(Asked::Call(_, CallState::Deciding { cancelled })) => {
-                cancelled.store(true, Ordering::Release);
-                vec![self.instead(id, instead)]
+            Some(Asked::Call(form, CallState::Deciding { cancelled })) => {
+                let was_told = cancelled.load(Ordering::Acquire);
+                self.keep_id(id, form, cancelled);
+                match was_told {
+                    true => Vec::new(),
+                    false => vec![self.instead(id, instead)],
+                }
             }
-            Some(Asked::Call(_, CallState::Held(held))) => {
+            Some(Asked::Call(form, CallState::Held(held))) => {
                 self.questions.retain(|(_, call)| call != id);
                 held.cancelled.store(true, Ordering::Release);
+                if held.call.is_none() {
+                    self.keep_id(id, form, held.cancelled);
+                }
                 let withdraw = Effect::job(Job::Withdraw(held.approval));
                 vec![withdraw, self.instead(id, instead)]
             }

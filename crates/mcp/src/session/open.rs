@@ -27,6 +27,8 @@ struct OpenCall {
     since: Instant,
     /// The server has said that it is over.
     is_over: bool,
+    /// How much it has told about it that nobody asked for.
+    told_unasked: usize,
 }
 
 impl OpenCalls {
@@ -45,6 +47,7 @@ impl OpenCalls {
             is_observed: running.is_observed(),
             since: Instant::now(),
             is_over: false,
+            told_unasked: 0,
         };
         self.0.push_back((task, call));
     }
@@ -52,6 +55,11 @@ impl OpenCalls {
     /// Whether the server works on any of them, as far as it has said.
     pub(super) fn is_any_open(&self) -> bool {
         self.0.iter().any(|(_, call)| !call.is_over)
+    }
+
+    fn get_mut(&mut self, task: &str) -> Option<&mut OpenCall> {
+        let mut known = self.0.iter_mut();
+        known.find_map(|(known, call)| (known == task).then_some(call))
     }
 
     fn note_over(&mut self, task: &str) {
@@ -86,9 +94,17 @@ impl Session {
     pub(super) fn task_notified(&mut self, frame: Frame, params: Span) -> Vec<Effect> {
         let task = name_of(&frame, frame.member(Some(params), "taskId"));
         let key = format!("notifications/tasks {task}");
-        // Nobody has asked for it, so it ends somewhere. The client can still ask.
-        self.told_unasked += frame.bytes().len() + ENTRY;
-        if self.told_unasked > MOST_UNASKED {
+        // Nobody has asked for it, so it ends somewhere: for each task of a call, and for all others together. The
+        // client can still ask.
+        let told = match self.open.get_mut(&task) {
+            Some(call) => &mut call.told_unasked,
+            None => &mut self.told_unasked,
+        };
+        *told += frame.bytes().len() + ENTRY;
+        if *told > MOST_UNASKED {
+            if says_over(&frame, params, &key) {
+                self.open.note_over(&task);
+            }
             let message = "more about tasks than the log takes unasked".to_owned();
             let code = "server_notification_refused";
             return vec![self.complain(code, message, Delivery::default())];
@@ -200,6 +216,6 @@ const MOST: usize = 1024;
 /// Where that stands which a server says about a task beside its result.
 const TASK: &str = "countersign/task";
 
-/// How much a session takes about tasks that nobody has asked for, with so much for the entry of each.
+/// How much is taken about tasks that nobody has asked for, with so much for the entry of each time.
 const MOST_UNASKED: usize = 64 << 20;
 const ENTRY: usize = 1 << 10;

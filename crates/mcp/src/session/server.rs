@@ -70,6 +70,12 @@ impl Session {
         vec![self.complain("server_words_refused", message, Delivery::default())]
     }
 
+    /// A message that belongs to no request is too large to be kept for a client that may listen later.
+    pub(crate) fn nobody_listens(&mut self, length: usize) -> Vec<Effect> {
+        let message = format!("{length} bytes for a stream that no client has opened");
+        vec![self.complain("server_message_dropped", message, Delivery::default())]
+    }
+
     /// Some readers would find other lines in an event than most do.
     pub(crate) fn odd_lines_from_server(&mut self) -> Vec<Effect> {
         let message = "an event whose lines not everybody reads alike".to_owned();
@@ -170,7 +176,7 @@ impl Session {
                 self.call_answered(frame, id, form, running)
             }
             Asked::Call(..) => Vec::new(),
-            Asked::List(page) => self.page_answered(frame, id, page),
+            Asked::List(page) => self.page_answered(frame, id, &page),
             Asked::Task { task, key } => self.task_told(frame, id, &task, key),
             Asked::Open => {
                 self.note_handshake(&frame);
@@ -183,13 +189,15 @@ impl Session {
         }
     }
 
-    fn page_answered(&mut self, frame: Frame, id: &Id, page: Page) -> Vec<Effect> {
+    fn page_answered(&mut self, frame: Frame, id: &Id, page: &Page) -> Vec<Effect> {
         let listing = match listing(&frame) {
             Ok(listing) => listing,
             Err(fault) => {
-                // It waits as long as it takes to tell what came in the place of its answer.
-                self.asked.insert(id.clone(), Asked::List(page));
-                return self.server_fault(&FrameError::of(fault, frame.bytes()));
+                let error = FrameError::of_answer(fault, id.clone());
+                let told = instead(id, &error);
+                let complaint = self.complain("server_frame_refused", error.to_string(), told);
+                let list = self.ask_for_list();
+                return std::iter::once(complaint).chain(list).collect();
             }
         };
         let Some(listing) = listing else {
@@ -319,10 +327,7 @@ impl Session {
         ) {
             return Default::default();
         }
-        let refused = Refused::denied(
-            "SERVER_FRAME_REFUSED",
-            format!("the server's answer was refused: {error}; tell the operator, do not retry"),
-        );
+        let refused = unreadable(error);
         let after = match self.asked.remove(id) {
             None => return Default::default(),
             Some(Asked::Call(form, CallState::Running { running, .. })) => {
@@ -333,11 +338,7 @@ impl Session {
             Some(Asked::List(_)) => self.ask_for_list().into_iter().collect(),
             Some(_) => Vec::new(),
         };
-        let then = Delivery {
-            waits: Waits::Client(id.clone()),
-            ..Delivery::error(Some(id), refused)
-        };
-        (then, after)
+        (instead(id, error), after)
     }
 
     /// The server's answer to the handshake says which revision is spoken.
@@ -349,6 +350,21 @@ impl Session {
         if let Some(era) = version.as_deref().and_then(Era::of) {
             self.era = Some(era);
         }
+    }
+}
+
+fn unreadable(error: &FrameError) -> Refused {
+    Refused::denied(
+        "SERVER_FRAME_REFUSED",
+        format!("the server's answer was refused: {error}; tell the operator, do not retry"),
+    )
+}
+
+/// What is told in the place of an answer.
+fn instead(id: &Id, error: &FrameError) -> Delivery {
+    Delivery {
+        waits: Waits::Client(id.clone()),
+        ..Delivery::error(Some(id), unreadable(error))
     }
 }
 

@@ -54,7 +54,8 @@ pub trait Host {
 enum Event {
     Exited,
     Signal(i32),
-    Done(Box<Done>),
+    /// A job is done that held so many bytes.
+    Done(usize, Box<Done>),
 }
 
 /// Which streams have something.
@@ -77,15 +78,17 @@ struct Loop {
     client_outbox: Gauge,
     server_outbox: Gauge,
     gate: Arc<Gate>,
-    jobs: Sender<Box<Job>>,
-    /// Jobs that wait for the disk alone.
-    soon: Vec<Soon>,
+    jobs: Sender<(usize, Box<Job>)>,
+    /// Jobs that wait for the disk alone, and what each holds.
+    soon: Vec<(usize, Soon)>,
     /// Is woken when one of them is done.
     waker: Waker,
     /// Jobs that are not done.
     open_jobs: usize,
-    /// How many bytes have led to jobs since there were none.
+    /// How many bytes those hold.
     open_bytes: usize,
+    /// How many the line has that is in hand, or the one that led to the job that is done.
+    in_hand: usize,
     /// Who writes what the next jobs record.
     haste: Haste,
     exited: bool,
@@ -179,6 +182,7 @@ impl Frames {
             waker: events.bell().into(),
             open_jobs: 0,
             open_bytes: 0,
+            in_hand: 0,
             haste: Haste::Now,
             exited: false,
             told_to_end: None,
@@ -203,9 +207,6 @@ impl Loop {
             self.on_time(now);
             self.close_when_all_is_sent(now);
             self.catch_up();
-            if self.open_jobs == 0 {
-                self.open_bytes = 0;
-            }
         }
         self.finish(inbox)
     }
@@ -224,23 +225,38 @@ impl Loop {
         for event in inbox.take() {
             self.handle(event);
         }
-        for soon in std::mem::take(&mut self.soon) {
-            self.poll(soon);
+        for (weight, soon) in std::mem::take(&mut self.soon) {
+            self.poll(weight, soon);
         }
     }
 
-    fn poll(&mut self, mut soon: Soon) {
+    fn poll(&mut self, weight: usize, mut soon: Soon) {
         match soon.as_mut().poll(&mut Context::from_waker(&self.waker)) {
-            Poll::Pending => self.soon.push(soon),
-            Poll::Ready(Ok(done)) => {
-                self.open_jobs -= 1;
-                self.done(done);
-            }
+            Poll::Pending => self.soon.push((weight, soon)),
+            Poll::Ready(Ok(done)) => self.job_done(weight, done),
             Poll::Ready(Err(job)) => {
-                self.open_jobs -= 1;
-                self.hand_over(job);
+                self.close_job(weight);
+                self.hand_over(weight, job);
             }
         }
+    }
+
+    fn open_job(&mut self, weight: usize) {
+        self.open_jobs += 1;
+        self.open_bytes += weight;
+    }
+
+    fn close_job(&mut self, weight: usize) {
+        self.open_jobs -= 1;
+        self.open_bytes -= weight;
+    }
+
+    /// What follows a job holds what it held.
+    fn job_done(&mut self, weight: usize, done: Done) {
+        self.close_job(weight);
+        let before = std::mem::replace(&mut self.in_hand, weight);
+        self.done(done);
+        self.in_hand = before;
     }
 
     fn done(&mut self, done: Done) {
@@ -253,15 +269,17 @@ impl Loop {
         match self.gate.run_at_once(job, self.haste) {
             Quick::Done(done) => self.done(*done),
             Quick::Soon(soon) => {
-                self.open_jobs += 1;
-                self.poll(soon);
+                self.open_job(self.in_hand);
+                self.poll(self.in_hand, soon);
             }
-            Quick::Not(job) => self.hand_over(job),
+            Quick::Not(job) => self.hand_over(self.in_hand, job),
         }
     }
 
-    fn hand_over(&mut self, job: Box<Job>) {
-        self.open_jobs += usize::from(self.jobs.send(job).is_ok());
+    fn hand_over(&mut self, weight: usize, job: Box<Job>) {
+        if self.jobs.send((weight, job)).is_ok() {
+            self.open_job(weight);
+        }
     }
 
     /// Waits for news, for a stream that somebody has room for, or for a time. What cannot be taken is
@@ -296,7 +314,7 @@ impl Loop {
             self.haste = Haste::Here;
         }
         for line in lines {
-            let (length, jobs) = (line.len(), self.open_jobs);
+            self.in_hand = line.len();
             let effects = match line {
                 Line::Whole(bytes) => self.session.from_client(bytes, now),
                 Line::TooLong { beginning, end } => {
@@ -304,8 +322,8 @@ impl Loop {
                 }
             };
             self.apply(effects);
-            self.weigh(length, jobs);
         }
+        self.in_hand = 0;
         self.haste = Haste::Now;
         if self.from_client.is_closed() {
             let effects = self.session.client_closed();
@@ -326,29 +344,19 @@ impl Loop {
     }
 
     fn take_from_server(&mut self, line: Line) {
-        let (length, jobs) = (line.len(), self.open_jobs);
+        self.in_hand = line.len();
         let effects = match line {
             Line::Whole(bytes) => self.session.from_server(bytes),
             Line::TooLong { beginning, end } => self.session.too_long_from_server(&beginning, &end),
         };
         self.apply(effects);
-        self.weigh(length, jobs);
-    }
-
-    /// A line of this length was read while there were so many jobs: if there are more now, they hold it.
-    fn weigh(&mut self, length: usize, jobs: usize) {
-        if self.open_jobs > jobs {
-            self.open_bytes += length;
-        }
+        self.in_hand = 0;
     }
 
     fn handle(&mut self, event: Event) {
         let now = Instant::now();
         match event {
-            Event::Done(done) => {
-                self.open_jobs -= 1;
-                self.done(*done);
-            }
+            Event::Done(weight, done) => self.job_done(weight, *done),
             Event::Exited => {
                 self.exited = true;
                 // What the server started may still hold its pipe.
@@ -463,6 +471,20 @@ impl Loop {
         }
     }
 
+    /// Waits until the client has heard everything, or somebody wants us to end and it does not listen.
+    fn tell_the_rest(&mut self, inbox: &Mailbox<Event>) -> io::Result<()> {
+        self.to_client.close();
+        while !self.to_client.is_done() && !self.is_out_of_patience(Instant::now()) {
+            let left = self.told_to_end;
+            let left = left.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut news = [PollFd::from_borrowed_fd(inbox.stream(), PollFlags::IN)];
+            wait_for(&mut news, left.as_ref())?;
+            self.hear(inbox);
+        }
+        Ok(())
+    }
+
     /// Settles what is open, records the end, and says how the server ended.
     fn finish(mut self, inbox: &Mailbox<Event>) -> io::Result<Ending> {
         let effects = self.session.end();
@@ -486,37 +508,21 @@ impl Loop {
     }
 }
 
-impl Loop {
-    /// Waits until the client has heard everything, or somebody wants us to end and it does not listen.
-    fn tell_the_rest(&mut self, inbox: &Mailbox<Event>) -> io::Result<()> {
-        self.to_client.close();
-        while !self.to_client.is_done() && !self.is_out_of_patience(Instant::now()) {
-            let left = self.told_to_end;
-            let left = left.map(|until| until.saturating_duration_since(Instant::now()));
-            let left = left.and_then(|left| Timespec::try_from(left).ok());
-            let mut news = [PollFd::from_borrowed_fd(inbox.stream(), PollFlags::IN)];
-            wait_for(&mut news, left.as_ref())?;
-            self.hear(inbox);
-        }
-        Ok(())
-    }
-}
-
 /// A few threads that wait for the disk in the place of the loop.
-fn start_workers(gate: &Arc<Gate>, events: &Post<Event>) -> io::Result<Sender<Box<Job>>> {
-    let (jobs, queue) = channel::<Box<Job>>();
+fn start_workers(gate: &Arc<Gate>, events: &Post<Event>) -> io::Result<Sender<(usize, Box<Job>)>> {
+    let (jobs, queue) = channel::<(usize, Box<Job>)>();
     let queue = Arc::new(Mutex::new(queue));
     for _ in 0..WORKERS {
         let (gate, queue, events) = (Arc::clone(gate), Arc::clone(&queue), events.clone());
         spawn("gate", move || {
             loop {
                 let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok(job) = job else { return };
+                let Ok((weight, job)) = job else { return };
                 let lost = Lost::of(&job);
                 // FAIL-CLOSED: a job that panics is refused, and whoever waits for it hears so.
                 let done = catch_unwind(AssertUnwindSafe(|| gate.run(*job)));
                 let done = done.unwrap_or_else(|_| lost.done());
-                events.send(Event::Done(Box::new(done)));
+                events.send(Event::Done(weight, Box::new(done)));
             }
         })?;
     }

@@ -119,7 +119,7 @@ fn write(
     stream: Arc<File>,
     lines: &Receiver<Vec<u8>>,
     left: &Gauge,
-    (is_broken, has_room): (&AtomicBool, &impl Fn()),
+    (is_broken, news): (&AtomicBool, &impl Fn()),
 ) {
     while let Ok(mut bytes) = lines.recv() {
         while bytes.len() < BUFFER
@@ -132,7 +132,7 @@ fn write(
             is_broken.store(true, Ordering::Release);
         }
         if left.sub(bytes.len()) {
-            has_room();
+            news();
         }
     }
 }

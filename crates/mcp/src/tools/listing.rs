@@ -24,11 +24,19 @@ impl Listing {
     pub fn read(bytes: &[u8], result: Span, limits: &Limits) -> Result<Self, Fault> {
         frame::refuse_posing(bytes, result, &KEYS)?;
         let array = frame::member(bytes, result, TOOLS).ok_or(Fault::NoTools)?;
+        let mut tools = Vec::new();
+        // So some servers write a list without tools.
+        if array.of(bytes) == b"null" {
+            return Ok(Self {
+                result,
+                array,
+                tools,
+            });
+        }
         let mut scan = Scan::new(array.of(bytes), limits)?;
         if scan.peek() != Some(b'[') {
             return Err(Fault::NoTools);
         }
-        let mut tools = Vec::new();
         scan.array(|scan| {
             let place = scan.value()?;
             let span = Span::from(array.start + place.start..array.start + place.end);

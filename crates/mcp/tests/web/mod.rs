@@ -89,7 +89,7 @@ impl Seen {
         names.iter().any(has) && !text.contains("\"error\"")
     }
 
-    fn id(&self) -> String {
+    pub fn id(&self) -> String {
         let message = self.message();
         let id = message.get("id").map(|id| id.to_jcs().unwrap());
         String::from_utf8(id.unwrap_or_else(|| b"null".to_vec())).unwrap()
