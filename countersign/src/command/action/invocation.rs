@@ -51,7 +51,7 @@ impl Invocation {
         }
         let word = self.words.first().map(String::as_str).unwrap_or_default();
         let why = match word.contains('/') {
-            true => "there is no such program",
+            true => "nothing is there that may be executed",
             false => "no folder of PATH has it",
         };
         let text = format!("`{word}` cannot be run: {why}");

@@ -131,7 +131,7 @@ impl Gate {
             // FAIL-CLOSED: what nobody could look at is not delivered.
             true => Outcome::Lost {
                 code: UNSEEN.to_owned(),
-                message: "the result is too large, has numbers that are not exact, or something stands beside it".to_owned(),
+                message: NOT_WHOLE.to_owned(),
             },
         };
         let settled = match then.refusal {
@@ -226,6 +226,9 @@ pub(super) fn changed_part(point: Point, changed: &Json, before: &Json) -> Optio
     (rest == *before).then_some(new)
 }
 
+/// Why nobody could look at a result.
+const NOT_WHOLE: &str =
+    "the result is too large, has numbers that are not exact, or something stands beside it";
 /// A result that somebody should have seen, and nobody could.
 pub(super) const UNSEEN: &str = "result_not_judged";
 
