@@ -17,16 +17,9 @@ use scene::{Scene, error, json};
 const LOOK: Duration = Duration::from_millis(250);
 const LONG: Duration = Duration::from_secs(300);
 
-fn scene() -> Scene {
-    let mut scene = Scene::new();
-    scene.register_approver();
-    scene.list();
-    scene
-}
-
 /// A scene in which agents may want the same thing twice.
 fn scene_without_loops() -> Scene {
-    let scene = scene();
+    let scene = Scene::of_an_approver();
     let off =
         r#""loops":{"identical_calls":0,"no_progress_steps":0,"sequence_min":0,"sequence_max":0}"#;
     scene.govern(r#""permissions""#, &format!(r#"{off},"permissions""#));
@@ -101,7 +94,7 @@ fn who_is_refused_at_once_hears_of_the_same_request_each_time_and_of_no_loop() {
 
 #[test]
 fn who_leaves_takes_back_what_nobody_will_come_back_for() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", r#"{"n":1}"#);
     told(&scene.pass(LONG));
     assert_eq!(scene.approvals(), [State::Pending]);
@@ -116,7 +109,7 @@ fn who_leaves_takes_back_what_nobody_will_come_back_for() {
 fn a_client_that_hears_nothing_is_told_to_come_back_before_it_gives_up() {
     let (short, minute) = (Duration::from_secs(44), Duration::from_secs(60));
     let with_token = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy","arguments":{"n":2},"_meta":{"progressToken":1}}}"#;
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", r#"{"n":1}"#);
     scene.send(with_token);
     let is_answer = |frame: &String| json(frame).get("id").is_some();
@@ -189,7 +182,7 @@ fn what_was_approved_is_for_the_call_that_waits_for_it() {
 
 #[test]
 fn another_call_waits_for_a_request_of_its_own() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", r#"{"n":1}"#);
     let (first, _) = told(&scene.pass(LONG));
     let beside = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"deploy","arguments":{"n":1},"task":{}}}"#;
@@ -234,7 +227,7 @@ fn who_cancels_the_call_that_was_made_again_takes_the_request_back() {
 
 #[test]
 fn a_denial_is_heard_by_the_call_that_is_made_again() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     scene.pass(LONG);
     scene.decide(Decision::Denied(Some(Reason::new("not today").unwrap())));
@@ -247,7 +240,7 @@ fn a_denial_is_heard_by_the_call_that_is_made_again() {
 
 #[test]
 fn policies_that_were_changed_instead_of_deciding_are_asked() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     scene.pass(LONG);
     scene.govern(r#""deploy""#, r#""deliver""#);

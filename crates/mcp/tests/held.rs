@@ -18,16 +18,9 @@ use scene::{Scene, error, json};
 
 const LOOK: Duration = Duration::from_millis(250);
 
-fn scene() -> Scene {
-    let mut scene = Scene::new();
-    scene.register_approver();
-    scene.list();
-    scene
-}
-
 #[test]
 fn a_call_that_is_approved_runs_with_the_stored_arguments_and_its_client_gets_the_result() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     assert!(
         scene
             .call("1", "deploy", r#"{"to":"prod", "n":1}"#)
@@ -56,7 +49,7 @@ fn a_call_that_is_approved_runs_with_the_stored_arguments_and_its_client_gets_th
 
 #[test]
 fn j05_a_denial_and_silence_are_told_apart() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     scene.decide(Decision::Denied(Some(Reason::new("not today").unwrap())));
     let got = scene.pass(LOOK);
@@ -76,7 +69,7 @@ fn j05_a_denial_and_silence_are_told_apart() {
 
 #[test]
 fn nothing_is_due_while_a_look_takes_longer_than_the_client_may_wait() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     scene.hold_jobs = true;
     assert!(scene.pass(LOOK).is_empty() && scene.jobs.len() == 1);
@@ -101,7 +94,7 @@ fn id(number: &str) -> Id {
 
 #[test]
 fn who_waits_for_one_call_is_not_woken_for_the_others() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     let [one, two, none] = ["1", "2", "3"].map(id);
     scene.call("1", "deploy", "{}");
     scene.pass(Duration::from_millis(100));
@@ -118,7 +111,7 @@ fn who_waits_for_one_call_is_not_woken_for_the_others() {
 
 #[test]
 fn a_client_that_leaves_takes_its_request_with_it() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     let effects = scene.session.end();
     scene.apply(effects);
@@ -128,7 +121,7 @@ fn a_client_that_leaves_takes_its_request_with_it() {
 
 #[test]
 fn a_client_that_asked_for_progress_hears_that_it_waits() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"progressToken":"p\"1"}}}"#;
     assert!(scene.send(call).is_empty());
     let heard = scene.pass(Duration::from_secs(6));
@@ -139,7 +132,7 @@ fn a_client_that_asked_for_progress_hears_that_it_waits() {
 
 #[test]
 fn a_server_that_dies_ends_the_wait() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     let effects = scene.session.server_closed();
     let before = scene.client.len();
@@ -151,7 +144,7 @@ fn a_server_that_dies_ends_the_wait() {
 
 #[test]
 fn the_server_cannot_answer_for_the_human() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     let heard = scene.serve(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
     assert!(heard.is_empty());
@@ -161,7 +154,7 @@ fn the_server_cannot_answer_for_the_human() {
 
 #[test]
 fn a_client_that_was_told_to_come_back_finds_what_was_decided() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", r#"{"n":1}"#);
     assert_eq!(error(&scene.pass(Duration::from_secs(300))[0]).0, -32001);
     scene.decide(Decision::Approved);
@@ -183,7 +176,7 @@ fn a_client_that_was_told_to_come_back_finds_what_was_decided() {
 
 #[test]
 fn an_approval_is_not_for_other_arguments_nor_for_another_session() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", r#"{"n":1}"#);
     let held = scene.pass(Duration::from_secs(300));
     scene.decide(Decision::Approved);
@@ -215,7 +208,7 @@ fn an_approval_is_not_for_other_arguments_nor_for_another_session() {
 
 /// A client that can show a form, in a revision in which servers send requests.
 fn with_forms(capabilities: &str) -> Scene {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.send(format!(
         r#"{{"jsonrpc":"2.0","id":"i","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}}}"#
     ));
@@ -326,6 +319,26 @@ fn a_client_that_declines_takes_its_call_back() {
         (scene.effects, scene.approvals()),
         (0, vec![State::Cancelled])
     );
+    scene.verify();
+}
+
+#[test]
+fn who_declines_while_a_call_is_looked_at_hears_one_answer() {
+    let mut scene = with_forms(r#"{"elicitation":{}}"#);
+    let (id, _) = question(&scene.call("1", "deploy", "{}"));
+    scene.decide(Decision::Denied(None));
+    scene.hold_jobs = true;
+    scene.pass(LOOK);
+    let looked = scene.jobs.pop_front().unwrap();
+    let done = scene.gate.run(looked);
+    scene.client.clear();
+    scene.send(format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"decline"}}}}"#
+    ));
+    scene.done(done);
+    scene.run_jobs();
+    let answers = scene.client.iter().filter(|one| one.contains(r#""id":1,"#));
+    assert_eq!(answers.count(), 1, "{:?}", scene.client);
     scene.verify();
 }
 
@@ -490,7 +503,7 @@ fn what_a_server_wants_back_is_not_lost_behind_what_we_want_back() {
 #[test]
 fn a_tool_that_changes_while_its_call_is_held_does_not_run_as_approved() {
     for announced in [true, false] {
-        let mut scene = scene();
+        let mut scene = Scene::of_an_approver();
         scene.call("1", "deploy", "{}");
         scene.tools = scene::TOOLS.replace(
             r#"{"name":"deploy"}"#,
@@ -515,7 +528,7 @@ fn a_tool_that_changes_while_its_call_is_held_does_not_run_as_approved() {
 
 #[test]
 fn what_stands_beside_the_arguments_is_bound_too() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     let deploy = |id: u32, amount: u32| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{{}},"inputResponses":{{"amount":{amount}}}}}}}"#
@@ -544,7 +557,7 @@ fn what_was_sent_and_not_answered_is_unknown_and_not_failed() {
         Some(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t"}}"#.to_owned()),
         Some(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#.to_owned()),
     ] {
-        let mut scene = scene();
+        let mut scene = Scene::of_an_approver();
         scene.call("1", "deploy", "{}");
         scene.answers = false;
         scene.decide(Decision::Approved);

@@ -15,16 +15,9 @@ use scene::Scene;
 
 const LOOK: Duration = Duration::from_millis(250);
 
-fn scene() -> Scene {
-    let mut scene = Scene::new();
-    scene.register_approver();
-    scene.list();
-    scene
-}
-
 #[test]
 fn cancelling_the_call_cancels_the_approval() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("7", "deploy", "{}");
     scene.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
     assert_eq!(scene.approvals(), [State::Cancelled]);
@@ -37,7 +30,7 @@ fn cancelling_the_call_cancels_the_approval() {
 fn who_takes_a_call_back_while_it_is_looked_at_finds_its_id_in_use() {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     for is_decided in [true, false] {
-        let mut scene = scene();
+        let mut scene = Scene::of_an_approver();
         scene.call("1", "deploy", "{}");
         if is_decided {
             scene.decide(Decision::Approved);
@@ -64,7 +57,7 @@ fn who_takes_a_call_back_while_it_is_looked_at_finds_its_id_in_use() {
 
 #[test]
 fn a_client_that_closes_its_end_takes_its_requests_back_also_those_that_come_later() {
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     scene.call("1", "deploy", "{}");
     scene.hold_jobs = true;
     scene.call("2", "deploy", r#"{"n":2}"#);
@@ -90,7 +83,7 @@ fn a_question_that_the_server_takes_back_is_not_asked_and_waits_for_nobody() {
     let cancel =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}"#;
-    let mut scene = scene();
+    let mut scene = Scene::of_an_approver();
     // While it is still looked at.
     scene.hold_jobs = true;
     scene.serve(ask);

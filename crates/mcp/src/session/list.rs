@@ -28,7 +28,7 @@ pub(super) struct Fetch {
     /// The last whole list.
     last: Option<Pages>,
     /// What the client was shown.
-    pub(super) sights: Sights,
+    sights: Sights,
     /// Until when that was told in what was judged last.
     news: u64,
     /// How many whole lists were given away to be judged.
@@ -295,9 +295,7 @@ impl Session {
         listing: &Listing,
         cursor: Option<&[u8]>,
     ) -> Listed {
-        let before = self.list.sights.look().news();
         let (pages, fits) = self.list.show(listing, cursor);
-        let is_news = self.list.sights.look().news() != before;
         let hidden = fits.iter().filter(|fits| !**fits).count() + listing.unreadable();
         let next = listing.next(frame.bytes());
         let effect = match (pages, next.map(|next| cursor_at(frame, next))) {
@@ -307,7 +305,8 @@ impl Session {
                     self.list.remember(next, pages);
                 }
                 // SECURITY: what the client is shown counts at once, whatever follows.
-                let last = self.list.last.as_ref().filter(|_| is_news);
+                let last = self.list.last.as_ref();
+                let last = last.filter(|_| self.list.is_behind());
                 match last.map(|last| last.with(listing)) {
                     Some(list) => Some(self.judge(list)),
                     None => self.ask_for_list(),

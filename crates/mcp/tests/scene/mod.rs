@@ -88,6 +88,14 @@ impl Scene {
         Self::with(|_| {}, None)
     }
 
+    /// Somebody may approve, and the client knows the tools.
+    pub fn of_an_approver() -> Self {
+        let mut scene = Self::new();
+        scene.register_approver();
+        scene.list();
+        scene
+    }
+
     /// Calls are only observed.
     pub fn observing() -> Self {
         Self::judged_by(policies().observing(), |_| {})
